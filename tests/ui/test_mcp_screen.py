@@ -10,7 +10,7 @@ import pytest
 from tests.support.mcp_place import QUICK, Place
 from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Reply
-from tests.support.ui_app import make_stage, until, write
+from tests.support.ui_app import make_stage, screen_text, until, write
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.mcp.records import (
     LoginState,
@@ -205,6 +205,9 @@ async def test_the_cursor_stays_on_a_line_while_servers_change(tmp_path: Path) -
         servers.rows = SERVERS[1:]
         page.servers.show(servers.rows)
         assert page.servers.cursor == 4
+        page.servers.show(())
+        await pilot.press("end")
+        await until(lambda: "ctrl+r reload settings" in screen_text(stage), pilot)
 
 
 async def test_the_login_page_is_opened_and_a_login_is_given_up(

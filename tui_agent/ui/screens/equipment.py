@@ -177,6 +177,7 @@ class EquipmentScreen(Page[None]):
 
     HEADING = "Agents and tools"
     KEYS = "esc back"
+    NO_SERVER_KEYS = "ctrl+r reload settings  esc back"
     AGENT_KEYS = "enter switch to it  esc back"
     SERVER_KEYS = "space on/off  r restart  ctrl+r reload  o log  i login  enter unfold  esc back"
     AUTO_FOCUS = "EquipmentList"
@@ -232,7 +233,8 @@ class EquipmentScreen(Page[None]):
             self.keys.show(self.SERVER_KEYS)
         else:
             self.about.update(visible(line.text.strip()) if line is not None else "")
-            self.keys.show(self.AGENT_KEYS if line is not None and line.agent else self.KEYS)
+            keys = self.NO_SERVER_KEYS if line is not None and line.text == NONE else self.KEYS
+            self.keys.show(self.AGENT_KEYS if line is not None and line.agent else keys)
 
     def _say(self, text: str) -> None:
         self.notice.say(visible(text))
