@@ -74,18 +74,11 @@ def test_a_break_names_its_place_and_its_cause(entry, cause, index, origin):
     assert (found.cause, found.entry_id, found.index, found.origin) == (cause, 7, index, origin)
 
 
-def test_a_break_tells_what_is_kept_and_what_is_lost():
-    found = broken(PATH, [PruneEntry(id=7, targets=(4,), tokens_freed=1, reason="x")])
-
-    assert found.lost == 500 + len("ok") + len("hello")
-    assert found.kept > 0
-
-
-def test_another_model_starts_from_nothing():
+def test_another_model_is_a_cause():
     change = ModelChangeEntry(id=7, model="other")
     found = prefix_break(project(PATH, TRAITS), project([*PATH, change], ModelTraits("other")), [change])
 
-    assert (found.part, found.cause, found.entry_id, found.kept) == ("model", BreakCause.MODEL, 7, 0)
+    assert (found.part, found.cause, found.entry_id) == ("model", BreakCause.MODEL, 7)
 
 
 def test_a_result_that_replaces_its_stand_in_is_told_from_a_defect():

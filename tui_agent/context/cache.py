@@ -4,7 +4,6 @@ A provider can reuse the part of a request that is the same, byte for byte, as t
 model, while it remembers it.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -14,11 +13,8 @@ from typing import Literal
 from tui_agent.context.request import CacheTtl, ContentText, Message, ModelRequest
 from tui_agent.context.settings import CacheSettings
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry, Entry, ToolSchema
+from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry, Entry
 from tui_agent.session.records import Reported
-
-IMAGE_CHARS = 4_000
-"""Characters an image counts as when parts of a request are compared."""
 
 _FIVE_MINUTES, _HOUR = 300, 3_600
 """Seconds a cache mark can ask for; each use begins them anew."""
@@ -59,8 +55,7 @@ class PrefixBreak:
     """Where a request stopped extending an earlier one.
 
     ``part`` and ``index`` name the first piece that differs (``index`` equals their number when the new request just
-    ends early), ``origin`` the entries it came from, ``entry_id`` the entry that caused it. ``kept`` and ``lost`` are
-    characters of the earlier request before and after the break.
+    ends early), ``origin`` the entries it came from, ``entry_id`` the entry that caused it.
     """
 
     part: Literal["model", "tool", "message"]
@@ -68,8 +63,6 @@ class PrefixBreak:
     cause: BreakCause
     entry_id: int | None
     origin: tuple[int, ...]
-    kept: int
-    lost: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +121,12 @@ def prefix_break(
     cause, entry_id = _cause(previous, new, found, newest)
     if moved and part == "message" and cause is not BreakCause.HEAD:
         cause, entry_id = BreakCause.MOVED, None
-    tools, messages = list(map(_tool_chars, previous.tools)), list(map(_message_chars, previous.messages))
-    at = {"model": 0, "tool": index, "message": len(tools) + index}[part]
-    sizes = [*tools, *messages]
     return PrefixBreak(
         part=part,
         index=index,
         cause=cause,
         entry_id=entry_id,
         origin=new.messages[index].origin if part == "message" and index < len(new.messages) else (),
-        kept=sum(sizes[:at]),
-        lost=sum(sizes[at:]),
     )
 
 
@@ -280,13 +268,3 @@ def _cause(
         if kind in newest:
             return cause, newest[kind]
     return BreakCause.UNKNOWN, None
-
-
-def _tool_chars(tool: ToolSchema) -> int:
-    return len(tool.name) + len(tool.description) + len(json.dumps(tool.parameters))
-
-
-def _message_chars(message: Message) -> int:
-    texts = sum(len(part.text) if isinstance(part, ContentText) else IMAGE_CHARS for part in message.content)
-    calls = sum(len(call.tool) + len(call.arguments) for call in message.tool_calls)
-    return texts + calls + sum(map(len, message.reasoning))

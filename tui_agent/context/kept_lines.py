@@ -209,8 +209,7 @@ def write_notes(
     """Return a note per target of a prune, all together of at most ``budget`` tokens; empty where nothing is to say.
 
     It is told beneath the gist in the target's placeholder, and stored, so that a placeholder never changes.
-    ``anchors`` are those of the whole view. A line goes to the target that held its name last, unless the name stands
-    in what stays in view.
+    ``anchors`` are those of the whole view. A line goes to the target that held its name last.
     """
     gone = set(targets)
     stays = shown_text(
