@@ -354,7 +354,8 @@ def test_the_estimate_is_what_the_projected_request_counts(path, model, vision):
     path = [stored(entry) for entry in without_images(path)]
 
     request = project(path, ModelTraits(model, vision=vision))
-    sent = [message for message in request.messages if message.origin and message.role != "system"]
+    heads = {entry.id for entry in path if entry.kind == "system"}
+    sent = [message for message in request.messages if message.origin and not heads.intersection(message.origin)]
     estimate = estimate_path(path, COUNTER, RequestModel(model, vision))
     assert estimate.history == sum(map(COUNTER.message, sent))
 

@@ -23,7 +23,8 @@ def test_what_is_in_context_is_in_the_request_and_nothing_else_is(path: list[Ent
     found = standings(path)
     carried = {pin.id for entry in path if entry.kind == "compaction" for pin in entry.details.pinned}
     request = project(path, ModelTraits("openai/gpt-4o"))
-    sent = {origin for message in request.messages if message.role != "system" for origin in message.origin}
+    heads = {entry.id for entry in path if entry.kind == "system"}
+    sent = {origin for message in request.messages for origin in message.origin} - heads
     whole = {Standing.SENT, Standing.PINNED, Standing.CLEARED}
     told = {e.id for e in path if e.kind != "system" and found.of(e.id, e.kind) in whole}
     assert sent - {found.compaction} - carried <= told

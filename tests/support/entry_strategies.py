@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tui_agent.context.view import resolve
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -281,10 +282,10 @@ def grown_paths(draw: st.DrawFn) -> tuple[list[Entry], Entry]:
 
 def active(path: list[Entry]) -> list[Entry]:
     """Return the active path of a whole one: the last of each state, and what the last compaction left."""
-    at = next((i for i in reversed(range(len(path))) if path[i].kind == "compaction"), None)
-    if at is None:
+    compaction = resolve(path).compaction
+    if compaction is None:
         return path
-    first = path[at].first_kept_id  # type: ignore[union-attr]
+    at, first = path.index(compaction), compaction.first_kept_id
     start = next((i for i in range(at) if path[i].id == first), at)
     states = ("system", "model_change", "mode_change", "effort_change")
     last = {entry.kind: entry for entry in path[:start] if entry.kind in states}
