@@ -239,7 +239,7 @@ async def _fork(place: Place, tell: Tell) -> None:
     session = Session(store, oldest(store), estimate=lambda _entry: 1)
     tell("begin")
     for _ in range(10):
-        tell("forked", store.fork(session.id, session.leaf, title="fork").id)
+        tell("forked", store.fork(session.id, session.leaf).id)
     tell("end")
 
 
@@ -253,7 +253,7 @@ def _fork_left(place: Place, before: Before, told: list[list[Any]]) -> list[str]
         for info in store.sessions():
             session = Session(store, info.id, estimate=lambda _entry: 1)
             path = [one.preview for one in session.path_headers()]
-            if info.title == "fork" and (len(path), path[-1]) != (
+            if info.parent_session is not None and (len(path), path[-1]) != (
                 len(before.entries),
                 before.entries[before.leaf or 0],
             ):
@@ -263,8 +263,8 @@ def _fork_left(place: Place, before: Before, told: list[list[Any]]) -> list[str]
 
 async def _delete(place: Place, tell: Tell) -> None:
     with place.store() as store:
-        forked = [store.fork(oldest(store), None, title="to go").id for _ in range(30)]
-        forked += [store.fork(oldest(store), 3, title="to go").id for _ in range(10)]
+        forked = [store.fork(oldest(store), None).id for _ in range(30)]
+        forked += [store.fork(oldest(store), 3).id for _ in range(10)]
         tell("begin")
         for one in forked:
             store.delete(one)
