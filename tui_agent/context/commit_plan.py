@@ -292,9 +292,11 @@ def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[st
     # Each tail is weighed with all that is carried beside it: hundreds of short turns must not be hundreds of rungs.
     at_once = 1
     while (shorter := without_oldest_turn(plan, count)) is not None:
-        for _ in range(at_once - 1):
-            shorter = without_oldest_turn(shorter, count) or shorter
         plan = shorter
+        for _ in range(at_once - 1):
+            if (shorter := without_oldest_turn(plan, count)) is None:
+                break
+            plan = shorter
         yield "dropped the oldest kept turn", plan
         at_once *= 2
 

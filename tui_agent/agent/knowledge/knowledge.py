@@ -169,19 +169,22 @@ class Knowledge:
         problems: list[str] = []
         folders = self._sources.folders
         with self._loading:
-            self.skills = load_skills(folders, self._files, problems)
-            self.commands = load_commands(folders, self._files, problems)
-            self.instructions = self._instructions.load(problems)
-            self.specs = load_specs(folders, self._prompt, self._files, problems, trusted=self._trusted)
+            skills = load_skills(folders, self._files, problems)
+            commands = load_commands(folders, self._files, problems)
+            instructions = self._instructions.load(problems)
+            specs = load_specs(folders, self._prompt, self._files, problems, trusted=self._trusted)
+            try:
+                notes = tuple(notes_in(read_notes(folders.project)))
+            except (NoteError, OSError) as error:
+                problems.append(f"{NOTES_FILE}: left out: {error}")
+                notes = ()
+            # All at once: a head that is made while files are read has the old ones.
+            self.skills, self.commands, self.instructions = skills, commands, instructions
+            self.specs, self._notes = specs, notes
             self.rows = (
                 *(CommandRow(item.name, item.description, item.argument_hint) for item in self.commands),
                 *(CommandRow(f"{SKILL_PREFIX}{row.name}", row.description, "[TASK]") for row in self.skills.values()),
             )
-            try:
-                self._notes = tuple(notes_in(read_notes(folders.project)))
-            except (NoteError, OSError) as error:
-                problems.append(f"{NOTES_FILE}: left out: {error}")
-                self._notes = ()
             if self._offers_skills is None:
                 self.fix_skill_tool()
             self.problems = tuple(problems)
