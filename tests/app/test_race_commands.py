@@ -199,3 +199,5 @@ def test_a_wish_is_read() -> None:
     assert wish.prompt == "Fix it: now"
     with pytest.raises(CommandError):
         read_wish("3")
+    with pytest.raises(CommandError, match="is not an amount"):
+        read_wish("3 --cost nan -- Fix it.")

@@ -1,5 +1,6 @@
 """Short, safe text for one line of screen: sizes, money, ages, paths, and text that came from outside."""
 
+from math import isfinite
 from pathlib import Path
 
 from tui_agent.safe_text import one_line, visible
@@ -27,6 +28,14 @@ def tokens(count: int) -> str:
     if count < 999_950:
         return f"{count / 1_000:.1f}".removesuffix(".0") + "k"
     return f"{count / 1_000_000:.2f}".rstrip("0").removesuffix(".") + "M"
+
+
+def dollars_in(text: str) -> float:
+    """Read an amount of US dollars, with or without the sign; raises ValueError where there is none."""
+    dollars = float(text.lstrip("$"))
+    if not isfinite(dollars):
+        raise ValueError(text)
+    return dollars
 
 
 def money(dollars: float) -> str:

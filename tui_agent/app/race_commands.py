@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.app.commands import Command
-from tui_agent.app.format import money, one_line
+from tui_agent.app.format import dollars_in, money, one_line
 from tui_agent.app.frontend import Choice, RacePage, Report
 from tui_agent.app.race_text import RacePrice, entry_lines, race_lines
 from tui_agent.app.rewind_commands import carry_out
@@ -88,7 +88,7 @@ def read_wish(text: str) -> RaceWish:
 
 def _number(text: str | None) -> float | None:
     try:
-        return None if text is None else float(text.lstrip("$"))
+        return None if text is None else dollars_in(text)
     except ValueError:
         raise CommandError(f"“{text}” is not an amount of US dollars.") from None
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tui_agent.agent.race.specs import COMPACTED, LEAST_RUNNERS, MOST_RUNNERS, WHOLE
-from tui_agent.app.format import one_line, short_model, visible
+from tui_agent.app.format import dollars_in, one_line, short_model, visible
 from tui_agent.app.frontend import Choice, LongText, ModelChoice, TextLine
 from tui_agent.session.effort import Effort
 
@@ -90,7 +90,7 @@ async def _limit(controller: Controller, cost: float | None) -> float | None:
     question = TextLine("US dollars for each runner; empty is no limit", "" if cost is None else f"{cost:g}")
     while (text := await controller.ask(question)) is not None:
         try:
-            return float(text.lstrip("$")) if text else None
+            return dollars_in(text) if text else None
         except ValueError:
             question = replace(question, text=text, details="That is no amount.")
     return cost

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 KEYS_SHOWN = 6
 """Keys listed; the rest are counted."""
-LOGIN, SEARCH, DEMO, MODELS = "l", "s", "d", "m"
+NOBODY = "No server answered. Start one (for example: ollama serve) and look again."
 
 
 async def welcome(controller: Controller) -> None:
@@ -50,9 +50,6 @@ async def welcome(controller: Controller) -> None:
         return
 
 
-NOBODY = "No server answered. Start one (for example: ollama serve) and look again."
-
-
 def _question(services: AppServices, servers: Sequence[LocalServer], news: str) -> Choice:
     keys = services.provider_keys()
     answers = [
@@ -61,11 +58,11 @@ def _question(services: AppServices, servers: Sequence[LocalServer], news: str) 
         for model in server.models[:8]
     ]
     if keys:
-        answers.append((MODELS, "Choose a model"))
+        answers.append(("m", "Choose a model"))
     answers += [
-        (LOGIN, "Log in: paste or name a provider's key (l)"),
-        (SEARCH, "Look for a model server on this machine (s)"),
-        (DEMO, "Start the demo: no key, no network (d)"),
+        ("l", "Log in: paste or name a provider's key (l)"),
+        ("s", "Look for a model server on this machine (s)"),
+        ("d", "Start the demo: no key, no network (d)"),
         ("", "Go on without a model"),
     ]
     path = services.config_path
