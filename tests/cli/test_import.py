@@ -17,7 +17,7 @@ ROLLOUT = Path(__file__).parents[1] / "session" / "formats" / "data" / "codex-ro
 
 @pytest.fixture(autouse=True)
 def _no_other_homes(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "VIBE_HOME", "XDG_DATA_HOME", "PI_CODING_AGENT_DIR"):
+    for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "XDG_DATA_HOME", "PI_CODING_AGENT_DIR"):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -44,7 +44,6 @@ _ENDINGS = {
     ".htm": "html",
     ".jsonl": "json",
     ".json": "json",
-    ".pi.jsonl": "pi",
     ".claude.jsonl": "claude-code",
     ".codex.jsonl": "codex",
 }
@@ -57,7 +56,6 @@ class ExportFormat(StrEnum):
     MARKDOWN = "markdown"
     HTML = "html"
     JSON = "json"
-    PI = "pi"
     CLAUDE_CODE = "claude-code"
     CODEX = "codex"
 
@@ -132,10 +130,6 @@ def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = o
     match order.format:
         case ExportFormat.JSON:
             native.write(copies, text.write)
-        case ExportFormat.PI:
-            from tui_agent.session.formats import pi_writer
-
-            pi_writer.write(copies[0], text.write)
         case ExportFormat.CLAUDE_CODE | ExportFormat.CODEX:
             from tui_agent.session.formats.linear_writers import write_claude_code, write_codex
 

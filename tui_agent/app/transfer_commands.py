@@ -25,7 +25,6 @@ _CHOICES = (
     ("html", "One HTML file: the current branch, for a browser"),
     ("html all", "One HTML file: every branch"),
     ("json", "JSON lines: everything, to import elsewhere"),
-    ("pi", "Pi's session file: every branch, to go on in Pi"),
     ("claude-code", "Claude Code's session file: the current branch, to go on there"),
     ("codex", "Codex's session file: the current branch, to go on there"),
     ("markdown redact", "Markdown without secrets and names of home directories"),

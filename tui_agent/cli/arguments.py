@@ -411,16 +411,16 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
 def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
     from tui_agent.session.formats.table import FORMATS
 
-    export = actions.add_parser("export", help="write a session to a file: Markdown, HTML, JSON lines, or Pi's own")
+    export = actions.add_parser("export", help="write a session to a file: Markdown, HTML, JSON lines")
     export.add_argument("id", metavar="ID[#N]", help="the session; with #N the branch that leads to entry N")
     export.add_argument(
         "--format",
-        choices=("markdown", "html", "json", "pi", "claude-code", "codex"),
+        choices=("markdown", "html", "json", "claude-code", "codex"),
         help="the format; default: what -o ends in, or markdown",
     )
     which = export.add_mutually_exclusive_group()
     which.add_argument("--branch", action="store_true", help="write the current branch only (default of markdown)")
-    which.add_argument("--all", action="store_true", help="write every branch (default of html, json and pi)")
+    which.add_argument("--all", action="store_true", help="write every branch (default of html and json)")
     export.add_argument("--redact", action="store_true", help="leave out secrets and names of home directories")
     export.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="write to this file or directory; default: print it"

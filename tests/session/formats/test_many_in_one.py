@@ -13,7 +13,7 @@ from tui_agent.session.formats.importing import find_sessions, read_file
 from tui_agent.session.formats.reading import ImportRefused
 from tui_agent.session.store import Store
 
-PROGRAMS = {"Codex", "Gemini CLI", "Mistral Vibe", "OpenCode", "Qwen Code", "Copilot CLI"}
+PROGRAMS = {"Codex", "Gemini CLI", "OpenCode", "Qwen Code", "Copilot CLI"}
 
 
 def damage(path: Path, statement: str) -> None:
@@ -129,7 +129,7 @@ def test_a_directory_of_all_programs_tells_of_sessions_not_of_lists_and_pieces(s
         place.mkdir(parents=True)
         path = write(place)
         if place not in path.parents:
-            shutil.copytree(path.parent, place / "s") if program == "vibe" else shutil.copy(path, place)
+            shutil.copy(path, place)
     (tmp_path / "all/gemini-cli/logs.json").write_text('[{"sessionId": "s", "messageId": 0, "type": "user"}]')
     told, imported, failed = import_all(store, tmp_path / "all")
     assert ({one.source for one in imported}, failed) == (PROGRAMS, 0), told

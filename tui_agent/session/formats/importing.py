@@ -60,14 +60,11 @@ def _detected(row: Format, path: Path) -> DetectedFile | None:
     """Return what is known of a file before it is read; None where it is empty, or gone in between."""
     try:
         facts = path.stat()
-        size = facts.st_size
-        if path.name in row.whole_directory:
-            files = (file for file in path.parent.rglob("*") if is_file(file) and not file.is_symlink())
-            size = sum(file.stat().st_size for file in files)
     except OSError:
         return None
-    at = int(facts.st_mtime * 1000)
-    return DetectedFile(path, row.name, row.program, _project(row, path), at, size) if facts.st_size else None
+    if not facts.st_size:
+        return None
+    return DetectedFile(path, row.name, row.program, _project(row, path), int(facts.st_mtime * 1000), facts.st_size)
 
 
 def _project(row: Format, path: Path) -> str:

@@ -19,9 +19,10 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.formats.incoming import BlockReader, IncomingSession, summary_of, usage_of
-from tui_agent.session.formats.pi_writer import OUR_PREFIX
 from tui_agent.session.formats.reading import ImportRefused, Node, SourceFile
 
+_OUR_PREFIX = "tui-agent:"
+"""Begins the type of a message of ours in files that earlier versions wrote for Pi."""
 _FINISH = {"stop": "stop", "toolUse": "tool_calls", "length": "length", "aborted": "interrupted", "error": "error"}
 _USAGE = {"input": "input", "output": "output", "cache_read": "cacheRead", "cache_write": "cacheWrite"}
 
@@ -138,7 +139,7 @@ class Reader(BlockReader):
 
     def _custom(self, message: Node) -> UserEntry:
         kind = message.text("customType", "")[:60]
-        return self._said(message, kind.removeprefix(OUR_PREFIX) if kind.startswith(OUR_PREFIX) else f"pi:{kind}")
+        return self._said(message, kind.removeprefix(_OUR_PREFIX) if kind.startswith(_OUR_PREFIX) else f"pi:{kind}")
 
     def _assistant(self, message: Node) -> AssistantEntry:
         model = f"{message.text('provider', '')}/{message.text('model', '')}".strip("/")

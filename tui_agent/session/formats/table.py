@@ -33,8 +33,6 @@ class Format:
     """Patterns of the names of its files in a directory that is imported."""
     places: tuple[tuple[str, str, str], ...] = ()
     """Where it keeps them: an environment variable, its default below the home directory, a pattern."""
-    whole_directory: tuple[str, ...] = ()
-    """Names of those of its files whose session is the whole directory they are in."""
 
     def is_line(self, node: "Node") -> bool:
         """Return True if one of a file's first lines shows that the file has this format."""
@@ -82,14 +80,6 @@ FORMATS: tuple[Format, ...] = (
         module="gemini",
         file_names=("*.jsonl", "*.json"),
         places=(("", ".gemini", "tmp/*/chats/session-*.json*"),),
-    ),
-    Format(
-        name="vibe",
-        program="Mistral Vibe",
-        module="vibe",
-        file_names=("CURRENT",),
-        whole_directory=("CURRENT",),
-        places=(("VIBE_HOME", ".vibe", "logs/session/unified/*/CURRENT"),),
     ),
     Format(
         name="qwen-code",
