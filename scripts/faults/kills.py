@@ -111,7 +111,7 @@ def look_at(place: Place, before: Before, tell: Callable[..., None]) -> None:
         lost = [at for at, preview in before.entries.items() if at not in there or there[at].preview != preview]
         if lost:
             tell("wrong", f"entries {lost[:5]} are lost")
-        if session.damaged or [one.id for one in session.path()] != [one.id for one in session.path_headers()]:
+        if session.reader.damaged or [one.id for one in session.path()] != list(session.path_outline().ids):
             tell("wrong", "the path can't be read as a whole")
         if any(one.parent_id is not None and one.parent_id >= at for at, one in there.items()):
             tell("wrong", "a parent is younger than its child")

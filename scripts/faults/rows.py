@@ -13,7 +13,6 @@ from tests.support.scripted_client import ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.app.exporting import ExportOrder, format_of, write_export
 from tui_agent.app.importing import import_all
-from tui_agent.session.database import SchemaTarget
 from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, PruneEntry, TextPart, UserEntry
 from tui_agent.session.schema import SCHEMA_VERSION
 from tui_agent.session.session import Session
@@ -252,7 +251,7 @@ def _fork_left(place: Place, before: Before, told: list[list[Any]]) -> list[str]
         ]
         for info in store.sessions():
             session = Session(store, info.id, estimate=lambda _entry: 1)
-            path = [one.preview for one in session.path_headers()]
+            path = [one.preview for one in session.path()]
             if info.parent_session is not None and (len(path), path[-1]) != (
                 len(before.entries),
                 before.entries[before.leaf or 0],
@@ -291,17 +290,17 @@ def _note(connection: Any) -> None:
     connection.execute("UPDATE sessions SET notes = 'migrated'")
 
 
-NEWER = SchemaTarget(version=SCHEMA_VERSION + 1, steps={SCHEMA_VERSION: _note})
+NEWER = {SCHEMA_VERSION: _note}
 
 
 async def _migrate(place: Place, tell: Tell) -> None:
     tell("begin")
-    Store(place.file, target=NEWER).close()
+    Store(place.file, migrations=NEWER).close()
     tell("end")
 
 
 def _migrate_left(place: Place, before: Before, _told: list[list[Any]]) -> list[str]:
-    with Store(place.file, target=NEWER) as store:
+    with Store(place.file, migrations=NEWER) as store:
         session = Session(store, oldest(store), estimate=lambda _entry: 1)
         same = {one.id: one.preview for one in session.skeleton()} == before.entries
     left = [path.name for path in place.root.iterdir() if "migrating" in path.name]

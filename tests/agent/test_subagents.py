@@ -82,7 +82,7 @@ async def test_a_subagent_works_in_its_own_session_and_reports(tmp_path: Path) -
     ]
     assert not any(map(harness.session.on_path, (entry.id for entry in child.path())))
     assert harness.session.returns() == []
-    assert harness.store.prompt_history() == ["find it"]
+    assert [typed.text for typed in harness.store.typed_in(None, 9)] == ["find it"]
     forked = harness.store.fork(harness.session.id, harness.session.leaf)
     assert forked.entry_count == harness.session.info.entry_count
     copy = harness.store.fork(harness.session.id, child.leaf)

@@ -98,7 +98,7 @@ def faults(path: Path, session_id: str, reports: list[list[object]]) -> tuple[li
             wrong.append(f"the leaf is {before}, not {last} or one of {newer}")
         if any(header.parent_id is not None and header.parent_id >= i for i, header in headers.items()):
             wrong.append("a parent is younger than its child")
-        if session.damaged or [entry.id for entry in session.path()] != [one.id for one in session.path_headers()]:
+        if session.reader.damaged or [entry.id for entry in session.path()] != list(session.path_outline().ids):
             wrong.append("the path can't be read as a whole")
         session.hold()
         recovered = session.recover()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from tests.support.texts import said
-from tui_agent.session.records import by_id, children
+from tui_agent.session.records import children
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
@@ -63,7 +63,7 @@ def test_a_thousand_interleaved_appends_of_two_programs(session: Session, store:
                 leaves[name] = int(_pipe(writer.stdout).readline())
         for writer in writers.values():
             _pipe(writer.stdin).close()
-    headers = by_id(session.skeleton())
+    headers = {header.id: header for header in session.skeleton()}
     assert sorted(headers) == list(range(1, 2 + 2 * BATCHES * BATCH))
     for name, leaf in leaves.items():
         line = session.reader.parting(leaf, None).left
@@ -72,8 +72,8 @@ def test_a_thousand_interleaved_appends_of_two_programs(session: Session, store:
             "root",
             *(f"{name} {n}" for n in range(BATCHES * BATCH)),
         ]
-    assert [parent for parent, ids in children(headers).items() if len(ids) > 1] == [root.id]
+    assert [parent for parent, ids in children(headers.values()).items() if len(ids) > 1] == [root.id]
     owners = [headers[i].preview[0] for i in range(2, len(headers) + 1)]
     assert sum(left != right for left, right in pairwise(owners)) >= BATCHES - 1
-    assert (session.leaf, session.damaged) == (root.id, 0)
+    assert (session.leaf, session.reader.damaged) == (root.id, 0)
     assert Session(store, session.id, estimate=lambda _entry: 1).leaf in leaves.values()

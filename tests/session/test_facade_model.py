@@ -72,7 +72,7 @@ class SessionMachine(RuleBasedStateMachine):
 
     @rule()
     def append_beside(self) -> None:
-        self.grown(self.session.append_beside(said("beside")).id, self.leaf, "beside")
+        self.grown(self.session.append(said("beside"), moves_leaf=False).id, self.leaf, "beside")
 
     @rule()
     def another_program_appends(self) -> None:
@@ -115,7 +115,7 @@ class SessionMachine(RuleBasedStateMachine):
         assert self.session.leaf == self.leaf
         line = self.line(self.leaf)
         assert [entry.id for entry in self.session.path()] == line
-        headers = self.session.path_headers()
+        headers = self.session.reader.headers(self.session.path_outline().ids)
         assert [header.preview for header in headers] == [self.texts[i] for i in line]
         assert list(self.session.path_outline()) == [(header.id, header.kind, header.size) for header in headers]
         assert self.session.active_path() == self.session.path()
@@ -124,7 +124,7 @@ class SessionMachine(RuleBasedStateMachine):
     def the_tree_and_the_labels_agree(self) -> None:
         assert {header.id: header.parent_id for header in self.session.skeleton()} == self.parents
         assert self.session.labels() == self.labels
-        assert (self.session.damaged, self.session.info.entry_count) == (0, len(self.parents))
+        assert (self.session.reader.damaged, self.session.info.entry_count) == (0, len(self.parents))
 
 
 TestSessionMachine = SessionMachine.TestCase

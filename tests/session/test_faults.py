@@ -248,15 +248,15 @@ def test_one_damaged_entry_costs_one_entry(tmp_path: Path, body: str) -> None:
     with Store(tmp_path / "s.db") as store:
         _execute(store, "UPDATE bodies SET body = ? WHERE key & 4294967295 = 7", body)
         session = open_session(store, session_id)
-        assert session.damaged == 0
+        assert session.reader.damaged == 0
         assert [entry.id for entry in session.path()] == [i for i in range(1, 41) if i != 7]
-        assert session.damaged == 1
-        assert len(session.path_headers()) == 40
+        assert session.reader.damaged == 1
+        assert len(session.path_outline()) == 40
         with pytest.raises(EntryDamaged, match="#7"):
             session.entry(7)
         assert session.append(said("goes on")).parent_id == 40
         session.store.search("message", session_id=session.id)
-        assert len(store.prompt_history()) == 40
+        assert len(store.typed_in(None, 99)) == 40
         fork = open_session(store, store.fork(session_id, 10).id)
         assert len(fork.path()) == 9
         store.delete(session_id)
@@ -271,7 +271,7 @@ def test_lost_rows_are_counted_and_what_hung_on_them_is_kept(tmp_path: Path) -> 
         session = open_session(store, session_id)
         assert [entry.id for entry in session.path()] == [i for i in range(1, 41) if i not in (20, 30)]
         assert session.skeleton()[19].parent_id == 19
-        assert session.damaged == 3
+        assert session.reader.damaged == 3
 
 
 def _execute(store: Store, statement: str, *values: object) -> None:
@@ -301,7 +301,7 @@ def test_unreadable_pages_hide_only_what_is_on_them_and_nothing_is_written_any_m
         lost = {200} | (set(range(1, 401)) - {entry.id for entry in readable})
         assert 200 not in {entry.id for entry in readable}
         assert len(lost) < 40
-        assert session.damaged == len(lost)
+        assert session.reader.damaged == len(lost)
         assert isinstance(store.read_only, StoreDamaged)
         before = path.read_bytes()
         changes: list[Callable[[Entry], object]] = [session.append, lambda _entry: session.move(1)]
@@ -321,4 +321,4 @@ def test_unreadable_headers_do_not_hide_the_others(tmp_path: Path) -> None:
         headers = session.skeleton()
         assert 350 < len(headers) < 400
         assert [entry.id for entry in session.path()] == [header.id for header in headers]
-        assert session.damaged >= 400 - len(headers)
+        assert session.reader.damaged >= 400 - len(headers)

@@ -9,7 +9,6 @@ import pytest
 
 from tests.support.texts import answered, said, texts
 from tui_agent.session import schema
-from tui_agent.session.database import SchemaTarget
 from tui_agent.session.entries import ToolResultEntry, ToolStatus
 from tui_agent.session.errors import StoreBusy, StoreDamaged, StoreError, StoreReadOnly
 from tui_agent.session.records import Unsent
@@ -28,7 +27,7 @@ def _shout(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE sessions SET title = upper(title)")
 
 
-NEWER = SchemaTarget(version=OLD + 2, steps={OLD: _add_notes, OLD + 1: _shout})
+NEWER = {OLD: _add_notes, OLD + 1: _shout}
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def version_of(path: Path) -> int:
 
 
 def test_an_older_file_is_migrated_step_by_step_and_kept(old_file: Path) -> None:
-    with Store(old_file, target=NEWER) as store:
+    with Store(old_file, migrations=NEWER) as store:
         (info,) = store.sessions()
         assert info.title == "OLD"
         session = Session(store, info.id, estimate=lambda _entry: 1)
@@ -60,12 +59,12 @@ def test_an_older_file_is_migrated_step_by_step_and_kept(old_file: Path) -> None
         with store.reader() as connection:
             assert connection.execute("SELECT notes FROM sessions").fetchone() == ("migrated",)
         assert session.append(said("c")).id == 3
-    assert version_of(old_file) == NEWER.version
+    assert version_of(old_file) == OLD + 2
     backup = old_file.with_name(f"s.db.v{OLD}.bak")
     assert version_of(backup) == OLD
     with Store(backup) as kept:
         assert kept.sessions()[0].title == "old"
-    with Store(old_file, target=NEWER):
+    with Store(old_file, migrations=NEWER):
         assert not old_file.with_name(f"s.db.v{OLD}.bak2").exists()
 
 
@@ -89,7 +88,7 @@ def test_a_migration_that_fails_or_loses_something_changes_nothing(
 ) -> None:
     before = old_file.read_bytes()
     with pytest.raises(error):
-        Store(old_file, target=SchemaTarget(version=OLD + 1, steps={OLD: step}))  # type: ignore[dict-item]
+        Store(old_file, migrations={OLD: step})  # type: ignore[dict-item]
     assert old_file.read_bytes() == before
     assert {path.name for path in old_file.parent.iterdir()} <= {"s.db", "s.db.lock", "s.db.locks"}
     with Store(old_file) as store:
@@ -102,21 +101,21 @@ def test_what_was_not_checkpointed_yet_is_migrated_too(old_file: Path, tmp_path:
         crashed = tmp_path / "crashed.db"
         for suffix in ("", "-wal"):
             crashed.with_name(crashed.name + suffix).write_bytes(old_file.with_name("s.db" + suffix).read_bytes())
-    with Store(crashed, target=NEWER) as store:
+    with Store(crashed, migrations=NEWER) as store:
         assert store.sessions()[0].entry_count == 3
 
 
 def test_a_file_in_use_is_not_migrated(old_file: Path) -> None:
     with Store(old_file) as store:
         with pytest.raises(StoreBusy, match="close them first"):
-            Store(old_file, target=NEWER, busy_timeout=50)
+            Store(old_file, migrations=NEWER, busy_timeout=50)
         Session(store, store.sessions()[0].id, estimate=lambda _entry: 1).append(said("still works"))
     assert version_of(old_file) == OLD
 
 
 def test_an_old_file_that_can_not_be_written_is_refused(old_file: Path) -> None:
     with pytest.raises(StoreReadOnly, match="can't be converted"):
-        Store(old_file, target=NEWER, read_only=True)
+        Store(old_file, migrations=NEWER, read_only=True)
 
 
 def test_several_programs_may_make_the_file_at_once(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_a_fork_has_the_path_and_nothing_else(store: Store, new: NewSession) -> 
     assert fork.path() == source.path(leaf=2)
     assert fork.labels() == {1: "start"}
     assert (fork.info.parent_session, fork.info.parent_entry) == (source.id, 2)
-    assert (fork.info.entry_count, fork.info.first_message, fork.damaged) == (2, "a", 0)
+    assert (fork.info.entry_count, fork.info.first_message, fork.reader.damaged) == (2, "a", 0)
     assert [hit.entry_id for hit in store.search("b", session_id=fork.id)] == [2]
 
 
@@ -198,7 +198,7 @@ def test_a_deleted_session_is_gone_from_everywhere_until_it_is_brought_back(stor
     store.delete(session.id)
     assert store.sessions() == []
     assert store.search("secret") == []
-    assert store.prompt_history() == []
+    assert store.typed_in(None, 9) == []
     with pytest.raises(SessionNotFound):
         store.session(session.id)
     store.undelete(session.id)
@@ -277,8 +277,8 @@ def test_the_prompt_history_is_distinct_and_newest_first(store: Store, new: NewS
     last.append(said("not typed", synthetic="continue"))
     last.append(ShellEntry(command="ls", output="a"))
     last.append(ShellEntry(command="pwd", output="/", excluded=True))
-    assert store.prompt_history() == ["!!pwd", "!ls", "three", "one", "two"]
-    assert store.prompt_history(2) == ["!!pwd", "!ls"]
+    assert [typed.text for typed in store.typed_in(None, 9)] == ["!!pwd", "!ls", "three", "one", "two"]
+    assert [typed.text for typed in store.typed_in(None, 2)] == ["!!pwd", "!ls"]
 
 
 def test_an_unknown_session_can_be_neither_renamed_nor_deleted(store: Store) -> None:

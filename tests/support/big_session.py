@@ -68,7 +68,7 @@ def fill(
         chunk = list(islice(source, min(500, count - done)))
         done += len(session.append_many(chunk))
         if compact_every and done % compact_every < len(chunk) and done < count:
-            kept = session.path_headers()[-100:][0].id
+            kept = session.path_outline().ids[-100]
             session.append(
                 CompactionEntry(
                     summary=words(done, 100),
@@ -80,7 +80,7 @@ def fill(
             )
             done += 1
         if branch_every and done % branch_every < len(chunk) and done < count:
-            session.move(session.path_headers()[-50].id)
+            session.move(session.path_outline().ids[-50])
 
 
 def big_session(store: Store, count: int, *, branch_every: int = 5_000, compact_every: int = 2_000) -> Session:

@@ -289,7 +289,7 @@ class Answerer:
             return None
         failed = attempt.entry(error=error.message)
         self._ports.meter.add(failed)
-        return self._session.append_beside(failed).id
+        return self._session.append(failed, moves_leaf=False).id
 
     def _end_attempt(self) -> None:
         self._attempt = None

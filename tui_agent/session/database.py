@@ -14,12 +14,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
-from tui_agent.lazy import dataclass
 from tui_agent.session import schema
 from tui_agent.session.errors import (
     NotASessionFile,
@@ -187,14 +185,6 @@ class _State(Enum):
     OLD = "old"
 
 
-@dataclass(frozen=True)
-class SchemaTarget:
-    """The schema a file is brought to: its version, and how to get there from older ones."""
-
-    version: int = schema.SCHEMA_VERSION
-    steps: Mapping[int, Migration] = field(default_factory=lambda: MIGRATIONS)
-
-
 class Database:
     """The open session file. Every thread gets a connection of its own; writing is serialised between them.
 
@@ -202,7 +192,7 @@ class Database:
         path: The file; it and its directory are created when missing.
         busy_timeout: Milliseconds to wait for another program that is writing.
         read_only: Open for reading even where writing would be possible.
-        target: The schema to use.
+        migrations: How to get from each older schema to the next.
 
     Raises:
         StoreError: the file can't be opened; it is left as it was.
@@ -214,13 +204,14 @@ class Database:
         *,
         busy_timeout: int = 2_000,
         read_only: bool = False,
-        target: SchemaTarget | None = None,
+        migrations: Mapping[int, Migration] = MIGRATIONS,
     ) -> None:
         if sqlite3.sqlite_version_info < _MINIMUM_SQLITE:
             raise StoreUnavailable(f"SQLite {sqlite3.sqlite_version} is too old: 3.37 or newer is needed.")
         self.path = path.absolute()
         self._busy_timeout = busy_timeout
-        self._target = target or SchemaTarget()
+        self._migrations = migrations
+        self._version = max(migrations) + 1
         self._mode = "mode=rwc"
         self.refusal: StoreError | None = None
         """Why nothing can be written, None when it can."""
@@ -359,7 +350,7 @@ class Database:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("BEGIN IMMEDIATE")
             # Older versions of SQLite let a transaction begin on a file they can't write.
-            connection.execute(f"PRAGMA user_version = {self._target.version}")
+            connection.execute(f"PRAGMA user_version = {self._version}")
             connection.execute("ROLLBACK")
         except sqlite3.OperationalError as error:
             if _primary(error) == sqlite3.SQLITE_READONLY:
@@ -391,9 +382,9 @@ class Database:
             if empty and version == 0 and application == 0:
                 return _State.EMPTY
             raise NotASessionFile(f"{self.path} is another program's database: it is left as it is.")
-        if version > self._target.version:
-            raise SchemaTooNew(self.path, version, self._target.version)
-        return _State.CURRENT if version == self._target.version else _State.OLD
+        if version > self._version:
+            raise SchemaTooNew(self.path, version, self._version)
+        return _State.CURRENT if version == self._version else _State.OLD
 
     def _build_alone(self, state: _State) -> bool:
         """Create or migrate the file while nobody else has it open; False when somebody has."""
@@ -418,7 +409,7 @@ class Database:
                     schema.create(connection)
                     connection.execute("COMMIT")
             if state is _State.OLD:
-                migrate(self.path, found, self._target.version, self._target.steps)
+                migrate(self.path, found, self._version, self._migrations)
             return True
         finally:
             self._share(lock)

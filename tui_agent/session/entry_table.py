@@ -8,10 +8,10 @@ from itertools import islice
 from typing import Any
 
 from tui_agent.safe_text import valid
-from tui_agent.session.entries import Entry, UserEntry, kinds
+from tui_agent.session.entries import AssistantEntry, Entry, ModelChangeEntry, SystemEntry, UserEntry, kinds
 from tui_agent.session.errors import EntryNotFound, SessionNotFound
 from tui_agent.session.records import EntryHeader, LeafMove, RequestRecord
-from tui_agent.session.rows import BodyError, blobs_of, body_of, entry_from, model_of, size_of
+from tui_agent.session.rows import BodyError, blobs_of, body_of, entry_from, size_of
 from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import index_text
 from tui_agent.session.skeleton import SILENT_CALL
@@ -107,9 +107,14 @@ def _insert(connection: sqlite3.Connection, session: int, entry: Entry) -> None:
         connection.execute("INSERT OR IGNORE INTO blob_uses (session, digest) VALUES (?, ?)", (session, digest))
 
 
+_NAMING = (SystemEntry, AssistantEntry, ModelChangeEntry)
+"""Kinds that name the model at work."""
+
+
 def note(connection: sqlite3.Connection, session: int, entries: Sequence[Entry]) -> None:
     """Keep what lists show of a session in step with its entries."""
-    if model := next(filter(None, map(model_of, reversed(entries))), ""):
+    named = (entry.model for entry in reversed(entries) if isinstance(entry, _NAMING))
+    if model := next(filter(None, named), ""):
         connection.execute(
             "UPDATE sessions SET model = :model WHERE number = :session AND model != :model",
             {"model": valid(model), "session": session},

@@ -1,7 +1,7 @@
 """The small records that cross the session layer's border beside entries."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol, Self, TypeAlias, cast, overload
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple, Protocol, Self, overload
 
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import ToolCallPart
@@ -249,25 +249,13 @@ class SearchHit:
     """Where the words stand in the snippet: start and end, in characters."""
 
 
-Headers: TypeAlias = Mapping[int, EntryHeader] | Iterable[EntryHeader]
-"""A session's headers, whole or in part."""
-
-
-def by_id(headers: Headers) -> Mapping[int, EntryHeader]:
-    """Return the headers as a mapping by id; a mapping is returned as it is."""
-    if isinstance(headers, Mapping):
-        return cast("Mapping[int, EntryHeader]", headers)
-    return {header.id: header for header in headers}
-
-
-def children(headers: Headers) -> dict[int | None, list[int]]:
+def children(headers: Iterable[EntryHeader]) -> dict[int | None, list[int]]:
     """Return the ids of the entries below each entry in ascending order; roots are under None.
 
     Entries without children have no key.
     """
-    index = by_id(headers)
+    parents = {header.id: header.parent_id for header in headers}
     below: dict[int | None, list[int]] = {}
-    for entry_id in sorted(index):
-        parent = index[entry_id].parent_id
-        below.setdefault(parent if parent in index else None, []).append(entry_id)
+    for entry_id, parent in sorted(parents.items()):
+        below.setdefault(parent if parent in parents else None, []).append(entry_id)
     return below

@@ -17,7 +17,6 @@ from tui_agent.session.entries import (
     EntryAdapter,
     FilePart,
     ImagePart,
-    ModelChangeEntry,
     ReasoningPart,
     ShellEntry,
     SystemEntry,
@@ -172,11 +171,3 @@ def blobs_of(entry: Entry) -> set[str]:
     if isinstance(entry, ToolResultEntry):
         found.append(entry.full_output)
     return {digest for digest in found if digest}
-
-
-def model_of(entry: Entry) -> str:
-    match entry:
-        case SystemEntry() | AssistantEntry() | ModelChangeEntry():
-            return entry.model
-        case _:
-            return ""

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from sqlite3 import Connection
-from typing import Final, Literal
+from typing import Literal
 
 from tui_agent.safe_text import valid
 from tui_agent.session import drafts, entry_table
@@ -25,7 +25,6 @@ from tui_agent.session.ids import Clock
 from tui_agent.session.reading import EntryReader
 from tui_agent.session.records import (
     DraftText,
-    EntryHeader,
     LeafMove,
     Outlines,
     SessionInfo,
@@ -62,23 +61,12 @@ class WriteAccess:
         return self._asked_read_only or self._taken_over or self._store.read_only is not None
 
     def check_for_take_over(self) -> bool:
-        """Return whether another writer holds what this one held; from then on nothing can be changed.
-
-        Raises:
-            SessionNotFound: the session was deleted for good.
-        """
         if self._holding and not self._taken_over:
             with self._store.reader() as connection, suppress(SessionTakenOver):
                 self._check(connection)
         return self._taken_over
 
     def hold(self, *, take_over: bool = False) -> None:
-        """Hold the session, with ``take_over`` whoever holds it now; holding it already is fine.
-
-        Raises:
-            SessionHeld: another live writer does.
-            StoreReadOnly: nothing can be saved.
-        """
         self.announce()
         with self._store.writer() as connection:
             row = connection.execute(
@@ -150,64 +138,6 @@ class WriteAccess:
             raise StoreReadOnly("This session is read-only: /fork continues in a copy.")
 
 
-class LeafPath:
-    """The path from the root to one leaf. What a request depends on is kept; lists are returned as copies."""
-
-    def __init__(self, reader: EntryReader, leaf: int | None) -> None:
-        self.leaf = leaf
-        self._reader = reader
-        self._ids: array[int] | None = None
-        self._active: list[Entry] | None = None
-
-    def ids(self) -> "array[int]":
-        """Return the ids, root first."""
-        if self._ids is None:
-            self._ids = array("q", self._reader.ids_to(self.leaf))
-        return self._ids
-
-    def holds(self, entry_id: int) -> bool:
-        ids = self.ids()
-        at = bisect_left(ids, entry_id)
-        return at < len(ids) and ids[at] == entry_id
-
-    def entries(self) -> list[Entry]:
-        """Return all entries that can be read, root first."""
-        return self._reader.entries(self.ids())
-
-    def active(self) -> list[Entry]:
-        """Return the entries that a request depends on, root first."""
-        if self._active is None:
-            wanted = active_ids(self._reader.spine(), self.ids(), self._reader.entries)
-            self._active = self._reader.entries(wanted)
-        return list(self._active)
-
-    def outline(self) -> Outlines:
-        """Return the least that is known of every entry, root first; nothing is read for it."""
-        return self._reader.spine().outline(self.ids()[:])
-
-    def headers(self) -> list[EntryHeader]:
-        """Return all headers that can be read, root first."""
-        return self._reader.headers(self.ids())
-
-    def extend(self, appended: Sequence[Entry]) -> None:
-        """Go on to the last of some entries that were appended below the leaf."""
-        self.leaf = appended[-1].id
-        if self._ids is not None:
-            self._ids.extend(entry.id for entry in appended)
-        if any(entry.sets_state or entry.edits_view for entry in appended):
-            self._active = None
-        elif self._active is not None:
-            self._active.extend(appended)
-
-
-class _AtLeaf:
-    """The type of `AT_LEAF`."""
-
-
-AT_LEAF: Final = _AtLeaf()
-"""Stands for the session's leaf where a leaf may be given."""
-
-
 class Session:
     """One session, used from one thread; its `reader` from any.
 
@@ -246,7 +176,7 @@ class Session:
         self._number = store.number(session_id)
         self.reader = EntryReader(store, self._number)
         """Reads entries of all branches, in any thread."""
-        self._path = LeafPath(self.reader, store.session(session_id).leaf)
+        self._go_to(store.session(session_id).leaf)
         self._writer = store.new_writer(self)
         self._access = WriteAccess(store, session_id, self._writer, self._clock, read_only=read_only)
         self._has_draft = False
@@ -265,8 +195,13 @@ class Session:
         other = Session(self.store, self.id, estimate=self._estimate, clock=self._clock)
         self.reader.ids_to(leaf)
         other.reader, other._access, other._is_beside = self.reader, self._access, True
-        other._path = LeafPath(self.reader, leaf)
+        other._go_to(leaf)
         return other
+
+    def _go_to(self, leaf: int | None) -> None:
+        self._leaf = leaf
+        self._path_ids: array[int] | None = None
+        self._active: list[Entry] | None = None
 
     # -- what it is -----------------------------------------------------------------------------------------
 
@@ -278,17 +213,12 @@ class Session:
     @property
     def leaf(self) -> int | None:
         """Where the next entry is appended; None for an empty conversation."""
-        return self._path.leaf
+        return self._leaf
 
     @property
     def read_only(self) -> bool:
         """Whether changes are refused: as asked for, because it was taken over, or because nothing can be saved."""
         return self._access.read_only
-
-    @property
-    def damaged(self) -> int:
-        """Entries that are gone or lost their parent, and those found so far that can't be read; others are fine."""
-        return self.reader.damaged
 
     def set_title(self, title: str) -> None:
         """Give the session a title; "" takes it away."""
@@ -304,24 +234,21 @@ class Session:
 
     # -- appending ------------------------------------------------------------------------------------------
 
-    def append(self, entry: Entry) -> Entry:
+    def append(self, entry: Entry, *, moves_leaf: bool = True) -> Entry:
         """Append an entry below the leaf, move the leaf to it, and return it as stored.
 
         It is committed when this returns. Id, parent and preview are filled in, time and tokens too unless the entry
-        brings its own. An answer removes the draft in the same transaction.
+        brings its own. An answer removes the draft in the same transaction. If the leaf stays where it is, the next
+        entry becomes a sibling.
 
         Raises:
             StoreError: nothing was stored, and the leaf is where it was.
         """
-        return self.append_many([entry])[0]
+        return self._append(self.leaf, [entry], moves_leaf=moves_leaf)[0]
 
     def append_many(self, entries: Iterable[Entry]) -> list[Entry]:
         """Append entries, each below the one before it, in one transaction; see `append`."""
         return self._append(self.leaf, list(entries))
-
-    def append_beside(self, entry: Entry) -> Entry:
-        """Append an entry below the leaf and leave the leaf where it is: the next one becomes its sibling."""
-        return self._append(self.leaf, [entry], moves_leaf=False)[0]
 
     def _append(
         self, parent: int | None, entries: Sequence[Entry], *, moves_leaf: bool = True, draft: str | None = None
@@ -350,8 +277,17 @@ class Session:
         self._has_draft = self._has_draft and draft != self._writer
         self.reader.add(complete)
         if moves_leaf:
-            self._path.extend(complete)
+            self._extend_path(complete)
         return complete
+
+    def _extend_path(self, appended: Sequence[Entry]) -> None:
+        self._leaf = appended[-1].id
+        if self._path_ids is not None:
+            self._path_ids.extend(entry.id for entry in appended)
+        if any(entry.sets_state or entry.edits_view for entry in appended):
+            self._active = None
+        elif self._active is not None:
+            self._active.extend(appended)
 
     # -- reading --------------------------------------------------------------------------------------------
 
@@ -370,17 +306,15 @@ class Session:
         """Return entries in the order of ``ids``; unknown and damaged ones are left out."""
         return self.reader.entries(ids)
 
-    def path(self, leaf: int | _AtLeaf | None = AT_LEAF) -> list[Entry]:
-        """Return the entries from the root to the leaf, or to another entry; damaged ones are left out.
+    def path(self, leaf: int | None = None) -> list[Entry]:
+        """Return the entries from the root to the leaf, or to another one; damaged ones are left out.
 
         All of them are read: of a long session ask for `active_path`, or for some of them by `path_outline`.
 
         Raises:
             EntryNotFound: there is no such leaf.
         """
-        if isinstance(leaf, _AtLeaf) or leaf == self.leaf:
-            return self._path.entries()
-        return self.reader.entries(self.reader.ids_to(leaf))
+        return self.reader.entries(self._ids() if leaf is None else self.reader.ids_to(leaf))
 
     def active_path(self) -> list[Entry]:
         """Return the entries of the path to the leaf that a request depends on, root first.
@@ -389,25 +323,31 @@ class Session:
         see `tui_agent.session.tree_index.active_ids`. A request made from it is the one made from `path`.
         `EntryReader.load_active` is the same for another leaf.
         """
-        return self._path.active()
-
-    def path_headers(self) -> list[EntryHeader]:
-        return self._path.headers()
+        if self._active is None:
+            self._active = self.reader.entries(active_ids(self.reader.spine(), self._ids(), self.reader.entries))
+        return list(self._active)
 
     def path_outline(self) -> Outlines:
         """Return id, kind and size of the entries of the path to the leaf, root first; much cheaper than headers."""
-        return self._path.outline()
+        return self.reader.spine().outline(self._ids()[:])
+
+    def _ids(self) -> "array[int]":
+        if self._path_ids is None:
+            self._path_ids = array("q", self.reader.ids_to(self.leaf))
+        return self._path_ids
 
     def on_path(self, entry_id: int) -> bool:
-        return self._path.holds(entry_id)
+        ids = self._ids()
+        at = bisect_left(ids, entry_id)
+        return at < len(ids) and ids[at] == entry_id
 
     def returns(self) -> list[int]:
         """Return the entries of the path to the leaf before which another branch was left, root first."""
-        return self.reader.spine().returns(self._path.ids())
+        return self.reader.spine().returns(self._ids())
 
     def departures(self, ids: Iterable[int]) -> dict[int, int]:
         """Return for those of ``ids`` that are not on the path to the leaf where their branch parts from it."""
-        return self.reader.spine().departures(self._path.ids(), ids)
+        return self.reader.spine().departures(self._ids(), ids)
 
     def subagents(self) -> list[SubagentEntry]:
         """Return what the branches of subagents begin with, ascending."""
@@ -465,14 +405,14 @@ class Session:
 
     def _move(self, target: int | None, action: Literal["move", "undo", "redo"]) -> None:
         if self._is_beside:
-            self._path = LeafPath(self.reader, target)
+            self._go_to(target)
             return
         history = self.history
         move = LeafMove(self.leaf, target, action, self._clock())
         with self._access.changing() as connection:
             entry_table.log_move(connection, self._number, move)
         history.apply(move)
-        self._path = LeafPath(self.reader, target)
+        self._go_to(target)
 
     # -- labels ---------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 import json
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from itertools import count
@@ -12,7 +12,7 @@ from typing import Self
 
 from tui_agent.safe_text import valid
 from tui_agent.session import entry_table, forking
-from tui_agent.session.database import Database, SchemaTarget
+from tui_agent.session.database import MIGRATIONS, Database, Migration
 from tui_agent.session.errors import EntryNotFound, SessionHeld, SessionNotFound, StoreError, StoreUnavailable
 from tui_agent.session.ids import Clock, IdSource, now, uuid7
 from tui_agent.session.records import RunOutcome, SessionInfo, Unsent
@@ -61,7 +61,7 @@ class Store(StoreReader):
         new_id: Where session ids come from.
         busy_timeout: Milliseconds to wait for another program that is writing.
         read_only: Open for reading even where writing would be possible.
-        target: The schema to use; only tests have another one.
+        migrations: How to get from each older schema to the next; only tests have others.
 
     Raises:
         StoreError: the file can't be used; it is left as it was.
@@ -75,9 +75,9 @@ class Store(StoreReader):
         new_id: IdSource = uuid7,
         busy_timeout: int = 2_000,
         read_only: bool = False,
-        target: SchemaTarget | None = None,
+        migrations: Mapping[int, Migration] = MIGRATIONS,
     ) -> None:
-        super().__init__(Database(path, busy_timeout=busy_timeout, read_only=read_only, target=target))
+        super().__init__(Database(path, busy_timeout=busy_timeout, read_only=read_only, migrations=migrations))
         self.clock = clock
         self._new_id = new_id
         self._writer_numbers = count(1)

@@ -277,10 +277,6 @@ class StoreReader:
                         found.setdefault(header.id, header)
         return list(found.values())[:limit]
 
-    def prompt_history(self, limit: int = 500) -> list[str]:
-        """Return the texts of `typed_in` all projects."""
-        return [typed.text for typed in self.typed_in(None, limit)]
-
     def typed_in(self, project: Path | str | None, limit: int) -> list[TypedText]:
         """Return what the user typed as messages and shell commands, distinct, the newest first.
 

@@ -140,9 +140,9 @@ class Spine:
         sizes = array("q")
         for stretch in _stretches(ids):
             sizes += self._sizes[stretch]
-        return Outlines(ids, [_KINDS[code] for code in self._letters(ids)], sizes)
+        return Outlines(ids, [_KINDS[code] for code in self.letters(ids)], sizes)
 
-    def _letters(self, ids: Sequence[int]) -> bytes:
+    def letters(self, ids: Sequence[int]) -> bytes:
         return b"".join(self._kinds[stretch] for stretch in _stretches(ids))
 
     def path(self, leaf: int | None) -> Sequence[int]:
@@ -238,13 +238,6 @@ class Spine:
         known.update(dict.fromkeys(passed, departure))
         return departure
 
-    def by_kind(self, ids: Sequence[int], kinds: Iterable[str]) -> dict[str, list[int]]:
-        """Return those of ascending ``ids`` that are of each of these kinds, in the same order."""
-        letters = self._letters(ids)
-        return {
-            kind: [ids[match.start()] for match in re.finditer(KIND_LETTERS[kind].encode(), letters)] for kind in kinds
-        }
-
 
 def _stretches(ids: Sequence[int]) -> Iterator[slice]:
     """Yield ascending ids as slices of numbers without a gap: copying those is ten times as fast as looking each up."""
@@ -274,7 +267,11 @@ def active_ids(spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]]
 
     ``load`` returns the entries with the given ids, damaged ones left out.
     """
-    special = spine.by_kind(path, _SELECTING)
+    letters = spine.letters(path)
+    special = {
+        kind: [path[match.start()] for match in re.finditer(KIND_LETTERS[kind].encode(), letters)]
+        for kind in _SELECTING
+    }
     compaction = _in_force(special, load)
     if compaction is None:
         return list(path)
@@ -286,9 +283,10 @@ def active_ids(spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]]
     for kind in _STATES:
         needed.update(before[kind][-1:])
     carried: set[int] = set()
-    for target in _pinned(load(special["context_edit"])):
+    edits = (edit for edit in load(special["context_edit"]) if isinstance(edit, ContextEditEntry))
+    for target, action in {edit.target: edit.action for edit in edits}.items():
         position = _position(path, target)
-        if position is not None and position < cut:
+        if action == "pin" and position is not None and position < cut:
             carried.update(_step(spine, path[:cut], position))
     if carried:
         for entry in load(before["prune"]):
@@ -318,11 +316,6 @@ def _position(path: Sequence[int], entry_id: int | None) -> int | None:
         return None
     position = bisect_left(path, entry_id)
     return position if position < len(path) and path[position] == entry_id else None
-
-
-def _pinned(edits: Iterable[Entry]) -> set[int]:
-    latest = {edit.target: edit.action for edit in edits if isinstance(edit, ContextEditEntry)}
-    return {target for target, action in latest.items() if action == "pin"}
 
 
 def _step(spine: Spine, path: Sequence[int], position: int) -> list[int]:

@@ -159,7 +159,8 @@ def summarised_changes(session: Session) -> list[Entry]:
     }
     if not names:
         return []
-    headers = (header for header in session.path_headers() if header.kind == "tool_result" and header.id not in active)
+    results = session.path_outline().of_kind("tool_result")
+    headers = session.reader.headers([entry_id for entry_id in results if entry_id not in active])
     return session.entries([header.id for header in headers if any(name in header.preview for name in names)])
 
 

@@ -135,7 +135,7 @@ async def test_answers_without_a_text_say_why_and_failed_attempts_are_no_branche
     def plant(session: Session) -> dict[str, int]:
         question = session.append(said("Go."))
         for error in ("The server is overloaded.", "It still is."):
-            session.append_beside(answered("Half an").model_copy(update={"error": error, "finish": "error"}))
+            session.append(answered("Half an").model_copy(update={"error": error, "finish": "error"}), moves_leaf=False)
         thought = ReasoningPart(text="Hm.", model="m")
         session.append(AssistantEntry(parts=(thought,), model="m", interrupted=True, finish="interrupted"))
         session.append(said("And now?"))

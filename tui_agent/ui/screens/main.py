@@ -616,7 +616,9 @@ class MainScreen(BoundedScreen[None], Frontend):
     # -- sources ----------------------------------------------------------------------------------------------
 
     def _history(self) -> Sequence[str]:
-        return self.controller.services.store.prompt_history(HISTORY) if self.controller.has_services else ()
+        if not self.controller.has_services:
+            return ()
+        return [typed.text for typed in self.controller.services.store.typed_in(None, HISTORY)]
 
     def on_key(self, event: events.Key) -> None:
         """Text typed while a block has the focus is meant for the prompt, unless its first letter acts on the block.

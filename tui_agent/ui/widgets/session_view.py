@@ -242,14 +242,14 @@ class SessionView(Room):
             return
         self._main.prompt.placeholder = READ_ONLY if agent.session.read_only else PLACEHOLDER
         if agent.session.leaf is None and not agent.session.read_only:
-            written = len(self._services.store.prompt_history(MAX_BEGINNER_MESSAGES))
+            written = len(self._services.store.typed_in(None, MAX_BEGINNER_MESSAGES))
             self.hints.offer(self._controller.commands, self._main.keymap, written)
         else:
             self.hints.withdraw()
 
     def _report_damage(self, agent: Agent) -> None:
         """Say how much of a session whose file was damaged is there; what is not read yet is not looked at."""
-        if lost := agent.session.damaged:
+        if lost := agent.session.reader.damaged:
             stored = agent.session.info.entry_count
             what = plural(lost, "entry")
             self._main.say(
