@@ -1,6 +1,7 @@
 """The formats spoken directly, beside plain httpx in the same process: CPU of a paced answer, and the first token."""
 
 import asyncio
+import importlib
 import json
 import subprocess
 import sys
@@ -69,7 +70,6 @@ async def _measure(model: str, url: str) -> dict[str, float]:
     from tui_agent.model.protocol import TextDelta
     from tui_agent.model.route import Router
     from tui_agent.model.settings import ProviderSettings
-    from tui_agent.model.wires import wire
 
     bases = {"openai": f"{url}/v1", "anthropic": url, "gemini": url}
     providers = {name: ProviderSettings(base_url=base) for name, base in bases.items()}
@@ -88,7 +88,7 @@ async def _measure(model: str, url: str) -> dict[str, float]:
             if isinstance(event, TextDelta):
                 yield event
 
-    call = wire.load(route.wire).call(request("warm up"), route)
+    call = importlib.import_module(f"tui_agent.model.wires.{route.wire}").call(request("warm up"), route)
     post = _plain(f"{route.base_url}{call.path}", call.body)
     found: dict[str, list[float]] = {"cpu": [], "plain_cpu": [], "first": [], "plain_first": []}
     both = ((post, "plain_"), (ours, ""))

@@ -115,13 +115,12 @@ def test_a_damaged_file_is_no_key_and_is_replaced(tmp_path: Path, text: str) -> 
     assert found(kept) == KEY
 
 
-def test_a_file_that_others_may_read_is_noticed_and_closed_by_the_next_key(tmp_path: Path) -> None:
+def test_a_file_that_others_may_read_is_closed_by_the_next_key(tmp_path: Path) -> None:
     kept = logins(tmp_path)
     kept.keep("openai", KEY)
     kept.path.chmod(0o644)
-    assert kept.is_exposed
     kept.keep("groq", KEY)
-    assert not kept.is_exposed
+    assert kept.path.stat().st_mode & 0o077 == 0
 
 
 # -- what counts ----------------------------------------------------------------------------------------------------

@@ -104,8 +104,7 @@ def catalog(tmp_path: Path) -> Catalog:
         ("claud-sonnet-5", NameStanding.IMPOSSIBLE, ("anthropic/claude-sonnet-5",)),
         ("antropic/claude-sonnet-5", NameStanding.IMPOSSIBLE, ("anthropic/claude-sonnet-5",)),
         ("openai/", NameStanding.IMPOSSIBLE, ("openai/my-model",)),
-        ("openai/two words", NameStanding.IMPOSSIBLE, ("openai/my-model",)),
-        ("openai/nope", NameStanding.NEW, ("openai/my-model",)),
+        ("openai/two words", NameStanding.IMPOSSIBLE, ()),
     ],
 )
 def test_names(catalog: Catalog, model: str, standing: NameStanding, similar: tuple[str, ...]) -> None:

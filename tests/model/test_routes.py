@@ -3,18 +3,19 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.model.catalog import Catalog
-from tui_agent.model.hosted.client import build_call, build_messages
+from tui_agent.model.hosted.client import build_call
 from tui_agent.model.keys import Keys
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.model.providers import PROVIDERS, provider_of
 from tui_agent.model.redaction import redact
-from tui_agent.model.route import NO_KEY, Router
+from tui_agent.model.route import NO_KEY, Route, Router
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 
 
@@ -158,11 +159,7 @@ def test_a_model_can_be_spoken_to_otherwise() -> None:
     providers = {"zai": ProviderSettings(base_url="https://api.z.ai/api/anthropic", wire="messages")}
     found = router({"ZAI_API_KEY": "x"}, models=models, providers=providers)
 
-    assert found.route("openai/mine").call() == {
-        "model": "openai/mine",
-        "api_base": "http://localhost:1/v1",
-        "api_key": NO_KEY,
-    }
+    assert found.route("openai/mine").parameters == {"model": "openai/mine", "api_base": "http://localhost:1/v1"}
     assert found.route("zai/glm-5").wire == "messages"
     assert found.route("zai/glm-5").base_url == "https://api.z.ai/api/anthropic/v1"
 
@@ -201,11 +198,16 @@ def test_a_variable_the_user_chose_is_the_one_asked_for() -> None:
         router({}, providers=providers).route("groq/x")
 
 
+def messages_of(request: ModelRequest, route: Route) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = build_call(request, route)["messages"]
+    return messages
+
+
 def test_a_call_without_text_has_no_content() -> None:
     message = Message("assistant", tool_calls=(RequestToolCall("c", "ls", "{}"),))
     request = ModelRequest("openai/gpt-4o", (message,))
 
-    (wire,) = build_messages(request, router({"OPENAI_API_KEY": "x"}).route(request.model))
+    (wire,) = messages_of(request, router({"OPENAI_API_KEY": "x"}).route(request.model))
 
     assert wire["content"] is None
     assert wire["tool_calls"][0]["function"] == {"name": "ls", "arguments": "{}"}
@@ -214,7 +216,7 @@ def test_a_call_without_text_has_no_content() -> None:
 def test_a_lost_image_is_said_to_be_lost() -> None:
     request = ModelRequest("openai/gpt-4o", (Message("user", (ImageRef("gone", "image/png"),)),))
 
-    (wire,) = build_messages(request, router({"OPENAI_API_KEY": "x"}).route(request.model))
+    (wire,) = messages_of(request, router({"OPENAI_API_KEY": "x"}).route(request.model))
 
     assert wire["content"] == "[image: no longer available]"
 
@@ -223,7 +225,7 @@ def test_reasoning_that_cannot_be_read_is_left_out() -> None:
     message = Message("assistant", (ContentText("x"),), reasoning=("not json", "[]", '{"thinking_blocks": 5}'))
     request = ModelRequest("anthropic/claude-sonnet-4-5", (message,))
 
-    (wire,) = build_messages(request, router({"ANTHROPIC_API_KEY": "x"}).route(request.model))
+    (wire,) = messages_of(request, router({"ANTHROPIC_API_KEY": "x"}).route(request.model))
 
     assert wire == {"role": "assistant", "content": [{"type": "text", "text": "x"}]}
 
@@ -245,11 +247,11 @@ def test_a_mark_that_moves_on_leaves_a_message_as_it_was(model: str) -> None:
             return {key: unmarked(item) for key, item in value.items() if key != "cache_control"}
         return [unmarked(item) for item in value] if isinstance(value, list) else value
 
-    with_marks = build_messages(marked, route)
+    with_marks = messages_of(marked, route)
     assert "cache_control" in json.dumps(with_marks)
     assert ("cache_control" in with_marks[1]["tool_calls"][0]) is model.startswith("anthropic/")
     assert "cache_control" in with_marks[2]
-    assert unmarked(with_marks) == build_messages(ModelRequest(model, messages), route)
+    assert unmarked(with_marks) == messages_of(ModelRequest(model, messages), route)
 
 
 def test_plain_reasoning_goes_back_to_those_who_want_it() -> None:
@@ -258,7 +260,7 @@ def test_plain_reasoning_goes_back_to_those_who_want_it() -> None:
     environ = {"DEEPSEEK_API_KEY": "x", "MISTRAL_API_KEY": "x"}
 
     def wire(model: str) -> dict[str, object]:
-        return build_messages(ModelRequest(model, (message,)), router(environ).route(model))[0]
+        return messages_of(ModelRequest(model, (message,)), router(environ).route(model))[0]
 
     assert wire("deepseek/deepseek-reasoner")["reasoning_content"] == "hm"
     assert "reasoning_content" not in wire("mistral/magistral-medium-latest")

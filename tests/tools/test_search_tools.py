@@ -1,6 +1,5 @@
-"""``grep``, ``glob`` and ``ls`` on real trees, with ripgrep and without."""
+"""``grep``, ``glob`` and ``ls`` on real trees."""
 
-import asyncio
 import os
 
 import pytest
@@ -17,14 +16,6 @@ from tui_agent.tools.ls import LsTool
 GREP, GLOB, LS = GrepTool(), GlobTool(), LsTool()
 
 
-@pytest.fixture(params=["ripgrep", "python"])
-def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways to search must give the same."""
-    if request.param == "python":
-        monkeypatch.setattr(ripgrep, "find_program", lambda *_arguments, **_more: None)
-    return str(request.param)
-
-
 def tree(space: Workspace) -> None:
     space.file(".gitignore", "build/\n*.log\n")
     space.file("src/b.py", "import os\nNAME = 'b'\n")
@@ -36,7 +27,7 @@ def tree(space: Workspace) -> None:
     space.file("data.bin", b"import os\0\1\2")
 
 
-async def test_grep_is_sorted_and_honours_ignore_files(space: Workspace, engine: str) -> None:
+async def test_grep_is_sorted_and_honours_ignore_files(space: Workspace) -> None:
     tree(space)
     result = await space.call(GREP, pattern=r"import\b")
     assert result.output.split("\n") == [
@@ -71,14 +62,14 @@ async def test_grep_is_sorted_and_honours_ignore_files(space: Workspace, engine:
         ({"path": "src/**/*.ts"}, ["src/deep/c.ts"]),
     ],
 )
-async def test_grep_where(space: Workspace, engine: str, arguments: dict[str, str], files: list[str]) -> None:
+async def test_grep_where(space: Workspace, arguments: dict[str, str], files: list[str]) -> None:
     tree(space)
     result = await space.call(GREP, pattern="import", **arguments)
     found = sorted({line.split(":")[0] for line in result.output.split("\n")}) if result.metadata.count else []
     assert found == files
 
 
-async def test_grep_shows_the_first_by_path_and_counts_all(space: Workspace, engine: str) -> None:
+async def test_grep_shows_the_first_by_path_and_counts_all(space: Workspace) -> None:
     for number in range(60):
         space.file(f"f{number:02}.txt", "hit\n" * 50)
     result = await space.call(GREP, pattern="hit")
@@ -88,35 +79,44 @@ async def test_grep_shows_the_first_by_path_and_counts_all(space: Workspace, eng
     assert note == "[200 of 3,000 matches in 60 files. For the rest use a narrower pattern, path or glob.]"
 
 
-async def test_grep_bad_pattern(space: Workspace, engine: str) -> None:
+async def test_grep_bad_pattern(space: Workspace) -> None:
     space.file("a.txt", "x")
     with pytest.raises(ToolError, match=r"not a valid regular expression: \w.*Escape \( .* or set literal"):
         await space.call(GREP, pattern="foo(")
 
 
-async def test_a_pattern_that_is_none_is_searched_as_text(space: Workspace, engine: str) -> None:
+async def test_a_pattern_that_is_none_is_searched_as_text(space: Workspace) -> None:
     space.file("a.go", "func main() {\n\tx := interface{}\n")
     result = await space.call(GREP, pattern="func main(")
     assert result.output.startswith("a.go:1: func main() {\n[pattern is not a valid regular expression (")
 
 
-async def test_what_ripgrep_can_not_do_is_done_without_it(space: Workspace, engine: str) -> None:
-    space.file("a.txt", "foobar\nfoobaz\nabab\n")
-    assert (await space.call(GREP, pattern="foo(?=baz)")).output == "a.txt:2: foobaz"
-    assert (await space.call(GREP, pattern=r"(ab)\1")).output == "a.txt:3: abab"
+async def test_what_ripgrep_can_not_do_is_searched_as_text(space: Workspace) -> None:
+    space.file("a.txt", "foobaz\nfoo(?=baz)\n")
+    result = await space.call(GREP, pattern="foo(?=baz)")
+    assert result.output.startswith("a.txt:2: foo(?=baz)\n[pattern is not a valid regular expression (look-around")
+    assert "PCRE2" not in result.output
+
+
+async def test_without_ripgrep_glob_still_finds(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ripgrep, "find_program", lambda *_arguments, **_more: None)
+    tree(space)
+    with pytest.raises(ToolError, match="No ripgrep runs here"):
+        await space.call(GREP, pattern="import")
+    assert sorted((await space.call(GLOB, pattern="*.py")).output.split()) == ["src/a.py", "src/b.py"]
 
 
 @pytest.mark.parametrize(
     "pattern", [r"\Aone", r"two\Z", r"two\z", r"\<two\>", "[[:alpha:]]+ [[:digit:]]", r"tw.*?\s\d|two$"]
 )
-async def test_both_spellings_of_a_pattern_are_understood(space: Workspace, engine: str, pattern: str) -> None:
+async def test_both_spellings_of_a_pattern_are_understood(space: Workspace, pattern: str) -> None:
     space.file("a.txt", "zero\none 1 two\n")
     space.file("empty.txt", "")
     assert (await space.call(GREP, pattern=pattern)).output == "a.txt:2: one 1 two"
     assert (await space.call(GREP, pattern="^$")).output == "No matches."
 
 
-async def test_lines_around_a_match(space: Workspace, engine: str) -> None:
+async def test_lines_around_a_match(space: Workspace) -> None:
     space.file("a.txt", "1\n2\nhit\n4\n5\n6\n7\nhit\n9\n")
     space.file("b.txt", "hit\nhit\n3\n")
     result = await space.call(GREP, pattern="hit", context=1)
@@ -131,7 +131,7 @@ async def test_lines_around_a_match(space: Workspace, engine: str) -> None:
     ]  # fmt: skip
 
 
-async def test_matches_are_counted_without_the_lines_around_them(space: Workspace, engine: str) -> None:
+async def test_matches_are_counted_without_the_lines_around_them(space: Workspace) -> None:
     space.file("a.txt", "x\nhit\ny\n" * 300)
     result = await space.call(GREP, pattern="hit", context=1)
     *rows, note = result.output.split("\n")
@@ -143,7 +143,7 @@ async def test_matches_are_counted_without_the_lines_around_them(space: Workspac
     ("pattern", "lines"),
     [("end$", ["1", "3"]), ("^$", ["2"]), (r"end\n\n", ["1", "2"]), ("end\n", ["1", "3"]), ("^", ["1", "2", "3"])],
 )
-async def test_the_ends_of_lines(space: Workspace, engine: str, pattern: str, lines: list[str]) -> None:
+async def test_the_ends_of_lines(space: Workspace, pattern: str, lines: list[str]) -> None:
     for name, text in (("a.txt", "the end\n\nthe end\n"), ("b.txt", "the end\r\n\r\nthe end\r\n")):
         space.file(name, text)
         if "\r" in text and ("\n" in pattern or "\\n" in pattern):
@@ -152,7 +152,7 @@ async def test_the_ends_of_lines(space: Workspace, engine: str, pattern: str, li
         assert [line.split(":")[1] for line in result.output.split("\n")] == lines
 
 
-async def test_nothing_says_what_is_there_in_another_case(space: Workspace, engine: str) -> None:
+async def test_nothing_says_what_is_there_in_another_case(space: Workspace) -> None:
     space.file("a.txt", "Hit\nHIT\n")
     found = "No matches.\n[2 matches in 1 file ignoring case.]"
     assert (await space.call(GREP, pattern="hit")).output == found
@@ -183,7 +183,7 @@ async def test_a_file_that_can_not_be_read_is_no_failed_search(
     assert (await space.call(GREP, pattern="hit")).output == "No matches."
 
 
-async def test_grep_leaves_secrets_out_unless_they_are_named(space: Workspace, engine: str) -> None:
+async def test_grep_leaves_secrets_out_unless_they_are_named(space: Workspace) -> None:
     space.file(".env", "KEY=hit\n")
     space.file("a.txt", "hit\n")
     result = await space.call(GREP, pattern="hit")
@@ -193,18 +193,18 @@ async def test_grep_leaves_secrets_out_unless_they_are_named(space: Workspace, e
     assert [(need.permission, need.pattern) for need in needs] == [(Permission.READ, ".env")]
 
 
-async def test_grep_cuts_long_lines(space: Workspace, engine: str) -> None:
+async def test_grep_cuts_long_lines(space: Workspace) -> None:
     space.file("min.js", "hit" + "x" * 5_000_000 + "\n")
     result = await space.call(GREP, pattern="hit")
     assert len(result.output) < 400
 
 
-async def test_grep_strange_file_names(space: Workspace, engine: str) -> None:
+async def test_grep_strange_file_names(space: Workspace) -> None:
     space.file("a:1: b.txt", "hit\n")
     assert (await space.call(GREP, pattern="hit")).output == "a:1: b.txt:1: hit"
 
 
-async def test_file_names_that_are_not_text(space: Workspace, engine: str) -> None:
+async def test_file_names_that_are_not_text(space: Workspace) -> None:
     """Output has to fit into UTF-8 whatever a file is called."""
     (space.root / os.fsdecode(b"bad\xff.txt")).write_text("hit\n")
     for result in (
@@ -217,7 +217,7 @@ async def test_file_names_that_are_not_text(space: Workspace, engine: str) -> No
         await space.call(LS, path="bad.txt")
 
 
-async def test_links_are_not_followed(space: Workspace, engine: str) -> None:
+async def test_links_are_not_followed(space: Workspace) -> None:
     outside = space.root.parent / "outside"
     outside.mkdir()
     (outside / "secret.txt").write_text("hit\n")
@@ -237,7 +237,7 @@ def test_a_glob_can_not_leave_the_project_unseen(space: Workspace) -> None:
         GLOB.needs(GlobInput(pattern="*/../../x"), space.context())
 
 
-async def test_glob_is_newest_first(space: Workspace, engine: str) -> None:
+async def test_glob_is_newest_first(space: Workspace) -> None:
     tree(space)
     os.utime(space.root / "src/b.py", (2_000_000_000, 2_000_000_000))
     os.utime(space.root / "src/a.py", (1_000_000_000, 1_000_000_000))
@@ -263,13 +263,13 @@ async def test_glob_is_newest_first(space: Workspace, engine: str) -> None:
         ({"pattern": " *.ts\n"}, ["src/deep/c.ts"]),
     ],
 )
-async def test_glob_patterns(space: Workspace, engine: str, arguments: dict[str, str], files: list[str]) -> None:
+async def test_glob_patterns(space: Workspace, arguments: dict[str, str], files: list[str]) -> None:
     tree(space)
     result = await space.call(GLOB, **arguments)
     assert sorted(result.output.split("\n")) == files
 
 
-async def test_glob_shows_a_hundred_and_counts_all(space: Workspace, engine: str) -> None:
+async def test_glob_shows_a_hundred_and_counts_all(space: Workspace) -> None:
     for number in range(130):
         space.file(f"f{number}.txt")
     result = await space.call(GLOB, pattern="*.txt")
@@ -277,14 +277,14 @@ async def test_glob_shows_a_hundred_and_counts_all(space: Workspace, engine: str
     assert result.output.endswith("[100 of 130 files. For the rest use a narrower pattern, path or glob.]")
 
 
-async def test_a_directory_is_no_file_but_says_how_to_go_on(space: Workspace, engine: str) -> None:
+async def test_a_directory_is_no_file_but_says_how_to_go_on(space: Workspace) -> None:
     tree(space)
     for pattern, name in (("src", "src"), ("src/deep", "src/deep")):
         shown = (await space.call(GLOB, pattern=pattern)).output
         assert shown == f"No files match: {name} is a directory. For what is in it use {name}/**."
 
 
-async def test_glob_nothing_and_nonsense(space: Workspace, engine: str) -> None:
+async def test_glob_nothing_and_nonsense(space: Workspace) -> None:
     assert (await space.call(GLOB, pattern="*.zig")).output.startswith("No files match")
     with pytest.raises(ToolError, match="malformed"):
         await space.call(GLOB, pattern="*.{py")
@@ -329,7 +329,7 @@ async def test_ls_of_something_else(space: Workspace) -> None:
     assert (await space.call(LS, path="empty")).output == "[The directory is empty.]"
 
 
-async def test_nested_ignore_files_and_exceptions(space: Workspace, engine: str) -> None:
+async def test_nested_ignore_files_and_exceptions(space: Workspace) -> None:
     space.file(".gitignore", "*.gen\n!keep.gen\n")
     space.file("a/.gitignore", "/local\n")
     space.file("a/local", "hit\n")
@@ -340,21 +340,7 @@ async def test_nested_ignore_files_and_exceptions(space: Workspace, engine: str)
     assert result.output == "a/b/local:1: hit\na/keep.gen:1: hit"
 
 
-@pytest.mark.timeout(60)
-async def test_an_expression_that_takes_for_ever_holds_nothing_and_can_be_given_up(space: Workspace) -> None:
-    space.file("a.txt", "a" * 60 + "b\n")
-    searching = asyncio.create_task(space.call(GREP, pattern="(?=(a+)+$)c"))
-    turns = 0
-    while turns < 50:  # it holds nothing
-        await asyncio.sleep(0.01)
-        turns += 1
-    assert not searching.done()
-    searching.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await searching
-
-
-async def test_an_expression_that_takes_for_ever_is_stopped(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ripgrep, "TIMEOUT", 0.5)
-    space.file("a.txt", "a" * 60 + "b\n")
-    assert "Stopped after" in (await space.call(GREP, pattern="(?=(a+)+$)c")).output
+async def test_a_search_that_takes_too_long_is_stopped(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ripgrep, "TIMEOUT", 0.0)
+    space.file("a.txt", "x\n")
+    assert "Stopped after" in (await space.call(GREP, pattern="x")).output

@@ -129,7 +129,7 @@ def _models(config: Config) -> Iterator[Finding]:
         yield Finding("key", f"{name} from {source}{behind}")
     if available:
         yield Finding("", "config.toml counts before the environment, that before tui-agent login")
-    if logins.is_exposed:
+    if logins.path.is_file() and logins.path.stat().st_mode & 0o077:
         yield Finding("key", f"others may read {logins.path}", ok=False, advice=f"Run: chmod 600 {logins.path}")
     catalog = catalog_of(config)
     for provider, place in catalog.addresses.overridden():

@@ -117,7 +117,6 @@ _MOST_COUNTED = 100
 
 
 def ambiguous(numbers: Sequence[int]) -> str:
-    """Return a message that names the lines a text is at; in order."""
     more = ", ..." if len(numbers) > _MAX_PLACES else ""
     times = f"{len(numbers)} times" if len(numbers) < _MOST_COUNTED else f"at least {_MOST_COUNTED} times"
     return (
@@ -187,7 +186,6 @@ def _differing(lines: list[str], old: list[str], start: int) -> str:
 
 
 def _numbered(lines: Sequence[str], places: Iterable[int]) -> list[str]:
-    """Return lines as `read` shows them, so that they can be copied."""
     return [f"{place + 1}\t{_cut(lines[place])}" for place in places]
 
 
@@ -343,7 +341,6 @@ def _folding(fold: "_Fold") -> Find:
 
 
 def _indented(text: str, wanted: Replacement) -> list[_Span]:
-    """Match whole lines whose indentation differs alike on every line."""
     lines, old = lines_of(text), lines_of(wanted.old)
     key = [_folded_line(line) for line in old]
     first = next((index for index, line in enumerate(key) if line), None)

@@ -4,9 +4,8 @@ import asyncio
 import contextlib
 import os
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 
 from tui_agent.files.ignore import walk_files
@@ -29,7 +28,6 @@ LONG = 1.0
 IGNORE_FILES = frozenset({".gitignore", ".ignore", ".rgignore"})
 _CHUNK = 64 * 1024
 _STDERR_BYTES = 8 * 1024
-_BATCH = 500
 
 
 class NoRipgrepError(Exception):
@@ -89,30 +87,14 @@ async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink,
     binary = await _binary(directory)
     if not await asyncio.to_thread(ignore_files_are_plain, directory):
         raise NoRipgrepError
-    return await run_search([binary, *COMMON, *arguments], directory, sink, end=end)
-
-
-async def run_search(
-    command: Sequence[str], directory: Path, sink: LineSink, *, end: bytes = b"\n", names: Iterator[bytes] | None = None
-) -> Search:
-    """Run a program that searches as `run_ripgrep` does; ``names`` is its input, read in a thread.
-
-    Raises:
-        NoRipgrepError: it was killed.
-    """
     process = await asyncio.create_subprocess_exec(
-        *limited(*command), cwd=directory, env=bare_environment(), start_new_session=True,
-        stdin=asyncio.subprocess.DEVNULL if names is None else asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        *limited(binary, *COMMON, *arguments), cwd=directory, env=bare_environment(), start_new_session=True,
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     if process.stdout is None or process.stderr is None:
         raise NoRipgrepError
     errors = asyncio.create_task(_drained(process.stderr))
-    # What is given names reads no ignore files.
-    if names is not None and process.stdin is not None:
-        beside = asyncio.create_task(_feed(process.stdin, names))
-    else:
-        beside = asyncio.create_task(_ended_at_pipes(process, directory))
+    beside = asyncio.create_task(_ended_at_pipes(process, directory))
     timed_out = False
     try:
         async with asyncio.timeout(TIMEOUT):
@@ -164,14 +146,6 @@ async def _lines(stream: asyncio.StreamReader, sink: LineSink, end: bytes) -> No
             sink(lines)
     if rest:
         sink([rest])
-
-
-async def _feed(stream: asyncio.StreamWriter, names: Iterator[bytes]) -> None:
-    with contextlib.suppress(ConnectionError):
-        while batch := await asyncio.to_thread(lambda: b"".join(islice(names, _BATCH))):
-            stream.write(batch)
-            await stream.drain()
-    stream.close()
 
 
 async def _drained(stream: asyncio.StreamReader) -> bytes:

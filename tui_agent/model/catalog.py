@@ -31,8 +31,6 @@ ASSUMED_WINDOW = 32_768
 Origin = Literal["catalog", "config", "server", "assumed", "learnt"]
 """Where the number of a window comes from; "learnt": from a request that was refused."""
 
-_SLIP = 0.85
-"""How much a name resembles one that was mistyped: 0 not at all, 1 the same."""
 HOUR_WRITE = 2.0
 """Times the price of what is sent that Anthropic asks for caching it for an hour."""
 _TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
@@ -183,11 +181,12 @@ class Catalog:
             if model.chats and self.can_chat(name)
         }
         for name, row in self._rows.all.items():
-            model_id = _listed_id(name, row)
-            if model_id is None or model_id.partition("/")[0] in answered:
+            provider = provider_of(str(row["litellm_provider"]))
+            is_variant = _REGION.match(name) or "*" in name or "commitment" in name
+            if is_variant or provider.local_url is not None or provider.id in answered:
                 continue
             if (row.get("deprecation_date") or day) >= day:
-                ids.add(model_id)
+                ids.add(name if name.startswith(f"{provider.id}/") else f"{provider.id}/{name}")
         own = [self.info(model) for model in self._settings]
         return own + [self.info(model_id) for model_id in sorted(ids - set(self._settings))]
 
@@ -207,30 +206,24 @@ class Catalog:
     def is_set_up(self, model: str) -> bool:
         return model in self._settings
 
-    def is_own_server(self, model: str) -> bool:
-        """Tell whether a model runs on a server of the user's, which alone knows its names."""
-        return provider_of(self.provider(model)).local_url is not None or bool(self.place(model).source)
-
     def place(self, model: str) -> AddressSetting:
         return self.addresses.of(provider_of(self.provider(model)), model)
 
     def similar(self, model: str, limit: int = 3) -> list[str]:
-        """Return ids that may have been meant: those set up for the provider first, unless it is a slip of another."""
-        prefix = f"{model.partition('/')[0]}/"
-        own = [name for name in self._settings if name.startswith(prefix)] if "/" in model else []
+        """Return ids that may have been meant: by the whole id, then by the name alone."""
         ids = [info.id for info in self.models()]
         tails = {info_id.rpartition("/")[2]: info_id for info_id in reversed(ids)}
         close = difflib.get_close_matches(model, ids, limit, 0.6)
         close += [tails[tail] for tail in difflib.get_close_matches(model.rpartition("/")[2], tails, limit, 0.6)]
-        if not difflib.get_close_matches(model, ids, 1, _SLIP):
-            close = [*own, *close]
         return list(dict.fromkeys(close))[:limit]
 
     def judge(self, model: str) -> NameVerdict:
         """Return what can be said of a name. It may read the price list: not while the user types."""
         model = model.strip()
         prefix, slash, name = model.partition("/")
-        if self.knows(model) or (slash and name and self.is_own_server(model)):
+        # A server of the user's alone knows its names.
+        is_own_server = provider_of(self.provider(model)).local_url is not None or bool(self.place(model).source)
+        if self.knows(model) or (slash and name and is_own_server):
             return NameVerdict(model, NameStanding.KNOWN)
         exists = bool(slash and name) and not set(model) & set(" \t\n") and provider_of(prefix).id in PROVIDERS
         return NameVerdict(model, NameStanding.NEW if exists else NameStanding.IMPOSSIBLE, tuple(self.similar(model)))
@@ -289,7 +282,6 @@ class Catalog:
         return _without_prices(next(row for row in rows if _window(row) == window))
 
     def _row(self, model: str) -> Row | None:
-        """Return the row of a model, completed with what is known of it elsewhere."""
         exact = self._exact(model)
         if exact is not None and _window(exact) is not None:
             return exact
@@ -310,9 +302,15 @@ class Catalog:
 
     def _build(self, model: str) -> ModelInfo:
         provider, place = self.provider(model), self.place(model)
-        row = self._row(model)
-        info = _from_row(model, provider, row) if row is not None else self._assumed(model, provider)
-        maker = maker_of(spelled(model))
+        row, spelling = self._row(model), spelled(model)
+        if row is not None:
+            info = _from_row(model, provider, row)
+        elif family := next((row for row in self._rows.families if re.match(row["pattern"], spelling)), None):
+            info = replace(_from_row(model, provider, family), tools=True, origin="assumed")
+        else:
+            marked = _marked(model, provider)
+            info = ModelInfo(model, provider, ASSUMED_WINDOW, origin="assumed", cache_marks=marked)
+        maker = maker_of(spelling)
         is_own = maker is None or maker.open or provider_of(provider).local_url is not None
         if is_own and is_private(place.url):
             # It runs with whatever window somebody gave it when he started it.
@@ -330,28 +328,10 @@ class Catalog:
         chosen = next((table.wire for table in tables if table is not None and table.wire), None)
         return chosen or provider_of(provider).wire_of(name_of(model))
 
-    def _assumed(self, model: str, provider: str) -> ModelInfo:
-        spelling = spelled(model)
-        family = next((row for row in self._rows.families if re.match(row["pattern"], spelling)), None)
-        if family is None:
-            marked = _marked(model, provider)
-            return ModelInfo(model, provider, ASSUMED_WINDOW, origin="assumed", cache_marks=marked)
-        return replace(_from_row(model, provider, family), tools=True, origin="assumed")
-
 
 def name_of(model: str) -> str:
     """Return a model's name without its provider."""
     return model.partition("/")[2] or model
-
-
-def _listed_id(name: str, row: Row) -> str | None:
-    """Return the id a row is listed under, None for variants of others."""
-    if _REGION.match(name) or "*" in name or "commitment" in name:
-        return None
-    provider = provider_of(str(row["litellm_provider"])).id
-    if provider_of(provider).local_url is not None:
-        return None
-    return name if name.startswith(f"{provider}/") else f"{provider}/{name}"
 
 
 def _without_prices(row: Row) -> Row:

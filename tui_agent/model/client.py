@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib
 import logging
 import re
 import time
@@ -9,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tui_agent.context.request import Message, ModelRequest
 from tui_agent.lazy import LazyPattern, dataclass
@@ -109,15 +110,16 @@ class ProviderClient:
 
     async def _warm(self, model: str) -> None:
         http = await asyncio.shield(self._load())
+        from tui_agent.model.wires.wire import WireFailure
+
         # What is wrong is told to the request that meets it.
-        with contextlib.suppress(ModelError):
+        with contextlib.suppress(ModelError, WireFailure):
             route = self._router.route(model)
             if route.wire is not None:
                 await asyncio.to_thread(_load_wire, route.wire)
-            await http.warm(route.base_url)
+            await http.client(route.base_url)
 
     async def aclose(self) -> None:
-        """Close every connection and end litellm's process."""
         # A token that was given but not kept would end the sign-in.
         busy = [task for task in (self._warming, *self._renewing.values()) if task is not None]
         await asyncio.gather(*busy, return_exceptions=True)
@@ -202,22 +204,19 @@ class ProviderClient:
 
         name = attempt.route.wire
         try:
-            async with aclosing(self._have_called(attempt) if name is None else self._speak(attempt, name)) as pieces:
+            async with aclosing(self._ask_host(attempt) if name is None else self._speak(attempt, name)) as pieces:
                 async for event in pieces:
                     yield event
         except WireFailure as failed:
             attempt.failure = failed.failure
             raise classify(failed.failure, attempt.route.target, now=self._now()) from None
 
-    async def _have_called(self, attempt: _Attempt) -> AsyncGenerator[ModelEvent, None]:
+    def _ask_host(self, attempt: _Attempt) -> AsyncGenerator[ModelEvent, None]:
         from tui_agent.model.hosted.client import build_call
         from tui_agent.model.wires import chat
 
         call = build_call(attempt.request, attempt.route, with_reasoning=attempt.with_reasoning)
-        reader = chat.reader(attempt.request, attempt.route)
-        async with aclosing(self.hosted.answer(call, attempt.route, reader)) as answer:
-            async for event in answer:
-                yield event
+        return self.hosted.answer(call, attempt.route, chat.reader(attempt.request, attempt.route))
 
     async def _speak(self, attempt: _Attempt, name: WireName) -> AsyncGenerator[ModelEvent, None]:
         # Giving a request up must not stop the loading that others wait for.
@@ -280,9 +279,7 @@ def _open(environ: Mapping[str, str]) -> "Http":
 
 
 def _load_wire(name: WireName) -> "Wire":
-    from tui_agent.model.wires.wire import load
-
-    return load(name)
+    return cast("Wire", importlib.import_module(f"tui_agent.model.wires.{name}"))
 
 
 def _place(route: Route) -> tuple[str, str]:

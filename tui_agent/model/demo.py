@@ -138,16 +138,8 @@ def create_demo_workspace(directory: Path) -> None:
     """Lay out the small project that the demo works in; files that are there already stay as they are."""
     from tui_agent.model.demo_script import load_script
 
-    for name, text in {**load_script().workspace, **_orders()}.items():
-        path = directory / name
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text.lstrip("\n"), encoding="utf-8")
-
-
-def _orders() -> dict[str, str]:
-    """Return a year of orders: files long enough to fill the window when they are read one after the other."""
-    files = {}
+    files = dict(load_script().workspace)
+    # A year of orders: files long enough to fill the window when they are read one after the other.
     for number, month in enumerate(MONTHS, 1):
         rows = (
             f"{number:02}-{day % 28 + 1:02},order {number * 100 + day},{GOODS[(day * number) % len(GOODS)]},"
@@ -155,4 +147,8 @@ def _orders() -> dict[str, str]:
             for day in range(ORDERS_A_MONTH)
         )
         files[f"orders/{number:02}-{month}.csv"] = "\n".join(["date,order,item,quantity,price", *rows]) + "\n"
-    return files
+    for name, text in files.items():
+        path = directory / name
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.lstrip("\n"), encoding="utf-8")

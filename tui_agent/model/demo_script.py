@@ -126,7 +126,6 @@ class DemoScript(_Data):
 
     @property
     def menu(self) -> str:
-        """A Markdown list of what the user can ask for."""
         return "\n".join(f"- {scenario.help}" for scenario in self.scenarios if scenario.help)
 
 

@@ -94,7 +94,6 @@ class CatalogDirectory:
         self._catalog.forget()
 
     def info(self, model: str) -> ModelInfo:
-        """Return what is known of a model, with a learnt window."""
         return self.with_learnt(self._catalog.info(model))
 
     def with_learnt(self, info: ModelInfo) -> ModelInfo:
@@ -129,7 +128,6 @@ class CatalogDirectory:
         )
 
     def counter(self, model: str) -> TokenCounter:
-        """Return the model's token counter with what was learnt of it so far."""
         counter = self._counters.get(model)
         if counter is None:
             first, learnt = first_calibration(model), self._learnt.token_sizes
@@ -140,7 +138,6 @@ class CatalogDirectory:
         return counter
 
     def learn(self, model: str, counted: int, reported: int) -> None:
-        """Improve the model's calibration with one request as it was counted and as the provider reported it."""
         before = self.counter(model)
         after = before.learn(counted, reported)
         if after == before:
@@ -191,7 +188,6 @@ class CatalogDirectory:
 
 
 def _plain_name(model: str) -> str:
-    """Return a model's name without who serves it."""
     return model.rpartition("/")[2].lower()
 
 

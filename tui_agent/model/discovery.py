@@ -102,7 +102,6 @@ def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Ser
 
 
 def request_headers(provider: Provider, key: Key | None) -> dict[str, str]:
-    """Return what a provider wants to be asked with, the key among it."""
     versioned = {"anthropic-version": _ANTHROPIC_VERSION} if provider.wire == "messages" else {}
     if key is None:
         return versioned
@@ -193,29 +192,24 @@ async def _models_of(asker: _Asker, server: Server, *, private: bool) -> dict[st
         rows = _rows(await asker.get(f"{url}/v1/models"))
     models = {model.name: model for row in rows if (model := _listed(row)) is not None}
     is_llama = len(rows) == 1 and rows[0].get("owned_by") == "llamacpp"
-    if private and (is_llama or any(model.window is None for model in models.values())):
-        return await _completed(asker, root, models)
-    return models
-
-
-def _rows(answer: Any) -> list[dict[str, Any]]:
-    rows = answer if isinstance(answer, list) else answer["data"]
-    return [row for row in rows if isinstance(row, dict)]
-
-
-async def _completed(asker: _Asker, root: str, models: dict[str, ServedModel]) -> dict[str, ServedModel]:
-    """Return models with what llama.cpp, LM Studio and Ollama say in ways of their own."""
+    if not private or not (is_llama or any(model.window is None for model in models.values())):
+        return models
+    # llama.cpp, LM Studio and Ollama say more in ways of their own.
     props, studio, tags = await asyncio.gather(
         asker.maybe(f"{root}/props"), asker.maybe(f"{root}/api/v0/models"), asker.maybe(f"{root}/api/tags")
     )
     if isinstance(tags, dict) and tags.get("models"):
         return {**models, **await _ollama(asker, root)}
-    found = dict(models)
     for row in studio.get("data") or () if isinstance(studio, dict) else ():
         if (model := _listed(row)) is not None:
-            found[model.name] = model
+            models[model.name] = model
     said = _of_llama(props) if isinstance(props, dict) else {}
-    return {name: model.model_copy(update=said) for name, model in found.items()}
+    return {name: model.model_copy(update=said) for name, model in models.items()}
+
+
+def _rows(answer: Any) -> list[dict[str, Any]]:
+    rows = answer if isinstance(answer, list) else answer["data"]
+    return [row for row in rows if isinstance(row, dict)]
 
 
 async def _ollama(asker: _Asker, root: str) -> dict[str, ServedModel]:
@@ -228,7 +222,6 @@ async def _ollama(asker: _Asker, root: str) -> dict[str, ServedModel]:
 
 
 def _listed(row: dict[str, Any]) -> ServedModel | None:
-    """Return what a row of a list of models says, whoever's list it is."""
     name = row.get("id") or row.get("name")
     if not isinstance(name, str):
         return None
@@ -262,6 +255,8 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
     )
     tells = isinstance(row.get("supported_parameters"), list)
     takes = _words(_table(row, "architecture").get("input_modalities"))
+    answers = _words(_table(row, "architecture").get("output_modalities"))
+    kind = row.get("type") or row.get("mode") or row.get("task") or _table(row, "capabilities").get("type")
     return ServedModel(
         name=name,
         window=window,
@@ -269,7 +264,9 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
         vision="image" in takes if takes else (True if abilities & _VISION_WORDS or row.get("type") == "vlm" else None),
         tools="tools" in abilities if tells else (True if abilities & _CALLS else None),
         reasoning="reasoning" in abilities if tells else (True if abilities & _THINKS else None),
-        chats=_chats(row),
+        chats=(not answers or "text" in answers)
+        and (not isinstance(kind, str) or kind.lower() in _KINDS)
+        and _table(row, "capabilities").get("completion_chat") is not False,
         **_prices(_table(row, "pricing")),
     )
 
@@ -279,16 +276,6 @@ _CALLS = {"tool-use", "tool_use", "tool_calls", "function_calling"}
 _THINKS = {"reasoning", "thinking"}
 _KINDS = {"language", "llm", "vlm", "chat", "model", "base", "text", "moderated", "completion"}
 """What lists call the type of a model that answers in text; "model" is Anthropic's word for every one."""
-
-
-def _chats(row: dict[str, Any]) -> bool:
-    answers = _words(_table(row, "architecture").get("output_modalities"))
-    if answers and "text" not in answers:
-        return False
-    kind = row.get("type") or row.get("mode") or row.get("task") or _table(row, "capabilities").get("type")
-    if isinstance(kind, str) and kind.lower() not in _KINDS:
-        return False
-    return _table(row, "capabilities").get("completion_chat") is not False
 
 
 def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:
@@ -435,10 +422,6 @@ class KnownPort:
     number: int
     provider: str = "openai"
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.number}{'' if self.provider == 'ollama' else '/v1'}"
-
 
 PORTS = (
     KnownPort("Ollama", 11434, "ollama"),
@@ -479,7 +462,10 @@ async def discover(
         return LocalServer(name, url, tuple(f"{provider}/{name}" for name in listed))
 
     asked = [look(split(url).netloc, url, "openai", tuple(models)) for url, models in set_up.items()]
-    found = await asyncio.gather(*asked, *(look(port.name, port.url, port.provider) for port in ports))
+    for port in ports:
+        url = f"http://127.0.0.1:{port.number}{'' if port.provider == 'ollama' else '/v1'}"
+        asked.append(look(port.name, url, port.provider))
+    found = await asyncio.gather(*asked)
     answered = {model for server in found[: len(set_up)] for model in server.models}
     others = (
         replace(server, models=tuple(model for model in server.models if model not in answered))

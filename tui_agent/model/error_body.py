@@ -213,12 +213,10 @@ def read_body(text: str) -> ErrorBody:
 
 
 def is_page(text: str) -> bool:
-    """Tell whether a text is a page for people instead of an API's answer."""
     return bool(_PAGE.match(text.lstrip()))
 
 
 def _bare(text: str) -> str:
-    """Return a text without what a library wrote around it."""
     text = _STATUS_WORDS.sub("", _CLASSES.sub("", text))
     if match := _BYTES.match(text):
         try:
@@ -270,7 +268,6 @@ def _number(data: dict[str, Any]) -> int | None:
 
 
 def _message_of(data: dict[str, Any], text: str) -> str:
-    """Return the message in a provider's error body, with its code where the message alone is vague."""
     error = data.get("error")
     if isinstance(error, str):
         return error

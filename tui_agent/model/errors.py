@@ -343,7 +343,13 @@ class Target:
 def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
     """Return the error a failed call means. ``now`` is seconds since the epoch."""
     if failure.cause is not None and failure.status is None:
-        return ModelError(ErrorKind.NETWORK, _network_message(failure.cause, failure, target))
+        sentence = _BROKEN_CONNECTIONS[failure.cause].format(
+            name=target.provider,
+            address=target.address or target.provider,
+            waited=f" within {spoken(failure.seconds)}" if failure.seconds else " in time",
+            detail=_detail(read_body(failure.text).words) if failure.cause == "broken" else "",
+        )
+        return ModelError(ErrorKind.NETWORK, sentence)
     body = read_body(failure.text)
     # An error in the middle of a stream, or one a gateway sends with status 200, names its status within.
     status = failure.status if (failure.status or 0) >= 400 else body.status
@@ -487,15 +493,6 @@ _BROKEN_CONNECTIONS: dict[Cause, str] = {
     "broken": "{name} sent something that can't be read{detail}.",
     "closed": "The connection to {name} broke before the answer was complete.",
 }
-
-
-def _network_message(cause: Cause, failure: Failure, target: Target) -> str:
-    return _BROKEN_CONNECTIONS[cause].format(
-        name=target.provider,
-        address=target.address or target.provider,
-        waited=f" within {spoken(failure.seconds)}" if failure.seconds else " in time",
-        detail=_detail(read_body(failure.text).words) if cause == "broken" else "",
-    )
 
 
 # -- trying again -------------------------------------------------------------------------------------------

@@ -49,7 +49,6 @@ class Keys:
         return Key(SecretStr(login.key), SOURCE) if login is not None else None
 
     def own(self, model: str) -> Key | None:
-        """Return the key that is set up with a model itself, None when there is none."""
         settings = self._models.get(model)
         return None if settings is None else self._set_up(f'models."{model}"', settings)
 
@@ -69,7 +68,6 @@ class Keys:
         return f"use /login (or tui-agent login {provider.id}), or set {variable}"
 
     def available(self) -> dict[str, str]:
-        """Return the providers that can be used now, and where the key of each was found."""
         names = dict.fromkeys((*PROVIDERS, *self._providers, *(self._logins or ())))
         found: dict[str, str] = {}
         for name in names:
@@ -90,7 +88,6 @@ class Keys:
         return {name: value for name, value in values.items() if value is not None}
 
     def missing_parameters(self, provider: Provider) -> list[str]:
-        """Return the variables a provider cannot do without that are not set."""
         have = self.parameters(provider)
         return [provider.variables[name][0] for name in provider.required if name not in have]
 

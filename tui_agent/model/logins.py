@@ -13,7 +13,7 @@ from dataclasses import asdict, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
@@ -49,18 +49,11 @@ class Login:
     """Whom the token was given to; "" for a key."""
 
     def is_due(self, refused: str, now: float) -> bool:
-        """Tell whether to renew the key: it ends soon, or it is the one that was refused."""
         return bool(self.refresh) and (bool(self.expires and self.expires < now + _BEFORE_END) or self.key == refused)
 
 
-class Keyring(Protocol):
-    """The part of the library ``keyring`` that is used."""
-
-    def get_password(self, service: str, user: str) -> str | None: ...
-
-    def set_password(self, service: str, user: str, password: str) -> None: ...
-
-    def delete_password(self, service: str, user: str) -> None: ...
+Keyring = Any
+"""A backend of the library ``keyring``, which is imported only where it is asked for a key."""
 
 
 def system_keyring() -> Keyring | None:
@@ -78,7 +71,6 @@ def system_keyring() -> Keyring | None:
 
 
 def _unpacked(secret: str) -> dict[str, Any]:
-    """Return what the keyring has of a provider: a key, or a table."""
     try:
         table = json.loads(secret) if secret.startswith("{") else {"key": secret}
     except ValueError:
@@ -128,10 +120,13 @@ class Logins:
         entry = {name: value for name, value in asdict(login).items() if value}
         with self._alone():
             kept = dict(self._read())
-            if self._put_into_keyring(provider, json.dumps(entry) if login.client else login.key):
-                kept[provider], where = dict(_IN_KEYRING), "the system's keyring"
-            else:
-                kept[provider], where = entry, str(self.path)
+            kept[provider], where = entry, str(self.path)
+            try:
+                if (keyring := self._find_keyring()) is not None:
+                    keyring.set_password(_SERVICE, provider, json.dumps(entry) if login.client else login.key)
+                    kept[provider], where = dict(_IN_KEYRING), "the system's keyring"
+            except Exception as error:  # noqa: BLE001 - a locked or broken one: there is the file
+                log.warning("The keyring does not take the key of %s: %s", provider, type(error).__name__)
             self._write(kept)
         return where
 
@@ -146,8 +141,13 @@ class Logins:
             entry = kept.pop(provider, None)
             if entry is None:
                 return False
-            if entry.get("keyring"):
-                self._remove_from_keyring(provider)
+            keyring = self._find_keyring() if entry.get("keyring") else None
+            try:
+                if keyring is not None:
+                    keyring.delete_password(_SERVICE, provider)
+            except Exception as error:  # noqa: BLE001 - what backends raise is theirs
+                why = f"The keyring keeps the key of {provider}: {type(error).__name__}. Remove it there."
+                raise LoginError(why) from None
             self._write(kept)
         return True
 
@@ -166,10 +166,6 @@ class Logins:
             except TimeoutError:
                 raise LoginError("Another program does not come to an end renewing a sign-in.") from None
             yield
-
-    @property
-    def is_exposed(self) -> bool:
-        return self.path.is_file() and bool(self.path.stat().st_mode & 0o077)
 
     # -- the file ---------------------------------------------------------------------------------------------
 
@@ -224,24 +220,3 @@ class Logins:
                 log.warning("The keyring does not give the key of %s: %s", provider, type(error).__name__)
             self._from_keyring[provider] = key or ""
         return self._from_keyring[provider]
-
-    def _put_into_keyring(self, provider: str, key: str) -> bool:
-        keyring = self._find_keyring()
-        if keyring is None:
-            return False
-        try:
-            keyring.set_password(_SERVICE, provider, key)
-        except Exception as error:  # noqa: BLE001 - a locked or broken one: there is the file
-            log.warning("The keyring does not take the key of %s: %s", provider, type(error).__name__)
-            return False
-        return True
-
-    def _remove_from_keyring(self, provider: str) -> None:
-        keyring = self._find_keyring()
-        try:
-            if keyring is not None:
-                keyring.delete_password(_SERVICE, provider)
-        except Exception as error:  # noqa: BLE001 - what backends raise is theirs
-            raise LoginError(
-                f"The keyring keeps the key of {provider}: {type(error).__name__}. Remove it there."
-            ) from None

@@ -92,7 +92,6 @@ _MAKERS = tuple(
 
 
 def maker_of(spelling: str) -> Maker | None:
-    """Return who makes a model, None when its name doesn't say."""
     return next((maker for maker in _MAKERS if maker.names.match(spelling)), None)
 
 

@@ -107,14 +107,10 @@ class PriceList:
         *_steps, broadest = broader(spelling)
         if len(broadest) < _SHORTEST:
             return []
-        names = self._lowered
+        names = [(name.lower(), name) for name in self._names]
         for piece in _PIECES.findall(broadest):
             names = [name for name in names if piece in name[0]]
         return [name for _lower, name in names]
-
-    @cached_property
-    def _lowered(self) -> list[tuple[str, str]]:
-        return [(name.lower(), name) for name in self._names]
 
     @cached_property
     def _names(self) -> tuple[str, ...]:

@@ -206,17 +206,8 @@ class Provider:
     def variables(self) -> Parameters:
         return {**self.parameters, **({"api_base": self.url_variables} if self.url_variables else {})}
 
-    def chat_at(self, name: str, *, own_address: bool) -> ChatFormat:
-        if own_address or self.chat_elsewhere is None or re.search(self.own_names, name):
-            return self.chat
-        return self.chat_elsewhere
-
     def wire_of(self, name: str) -> WireName | None:
         return next((wire for pattern, wire in self.wires if re.search(pattern, name)), self.wire)
-
-    def speaks(self, wire: WireName) -> bool:
-        """Tell whether some of the provider's models are spoken to in a format."""
-        return wire in {self.wire, *(other for _, other in self.wires)}
 
 
 def claims_of(token: str) -> dict[str, Any]:

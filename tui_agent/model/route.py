@@ -63,11 +63,6 @@ class Route:
     chat: ChatFormat = ChatFormat()
     """The provider's chat completions, as the user's settings correct them."""
 
-    def call(self) -> dict[str, Any]:
-        """Return litellm's parameters with the key."""
-        secret = {"api_key": self.key.get_secret_value()} if self.key is not None else {}
-        return {**self.parameters, **secret}
-
     def secret_headers(self) -> dict[str, str]:
         """Return the header that carries the key, the way the provider takes it."""
         if self.key is None:
@@ -95,13 +90,11 @@ class Router:
         self._find_again()
 
     def use(self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]) -> None:
-        """Know models and providers from now on as the user set them up, while the program runs."""
         self._models, self._providers = dict(models), dict(providers)
         self._catalog.use(models, providers)
         self._find_again()
 
     def add(self, model: str, settings: ModelSettings) -> None:
-        """Know a model from now on as the user set it up, while the program runs."""
         self._models[model] = settings
         self._catalog.add(model, settings)
         self._find_again()
@@ -123,7 +116,8 @@ class Router:
         chosen = settings.wire or self._providers.get(provider.id, ProviderSettings()).wire
         if chosen is None:
             wire = provider.wire_of(name_of(model))
-            only = wire == "chat" and provider.speaks("responses") and self._catalog.info(model).responses_only
+            has_responses = any(other == "responses" for _pattern, other in provider.wires)
+            only = wire == "chat" and has_responses and self._catalog.info(model).responses_only
             return "responses" if only else wire
         return None if chosen == "litellm" else chosen
 
@@ -199,7 +193,9 @@ def _native(
     if organization := said.get("organization"):
         headers = {"openai-organization": organization, **headers}
     fields = {key: value for key, value in options.items() if key not in _FOR_LITELLM}
-    chat = provider.chat_at(name, own_address=environment.get("api_base") is None)
+    chat = provider.chat
+    if provider.chat_elsewhere is not None and route.is_elsewhere and not re.search(provider.own_names, name):
+        chat = provider.chat_elsewhere
     if back := settings.reasoning_back or common.reasoning_back:
         chat = replace(chat, reasoning_back=back)
     return replace(
@@ -231,7 +227,6 @@ def wire_base(url: str, wire: WireName | None) -> str:
 
 
 def _for_litellm(route: Route, settings: ModelSettings, environment: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return the parameters litellm is called with, but for the key."""
     provider, model = route.provider, route.info.id
     parameters: dict[str, Any] = {key: value for key, value in environment.items() if value is not None}
     credentials = parameters.get("vertex_credentials")

@@ -97,7 +97,6 @@ class BrowserSignIn:
         return f"{self._how.page}?{urlencode(query)}"
 
     def is_key(self, text: str) -> bool:
-        """Whether a text is one of the provider's keys instead of a code."""
         return bool(self._how.key_prefix) and text.strip().startswith(self._how.key_prefix)
 
     def paste(self, text: str) -> None:
@@ -197,7 +196,6 @@ class DeviceSignIn:
         return login
 
     async def _asked(self) -> Login | None:
-        """Wait a while, then ask whether the code was entered."""
         provider, how = self._provider, self._how
         await self._sleep(max(self._interval, _FASTEST))
         body = {"json": self._given} if how.device_poll else {"data": self._given}

@@ -292,7 +292,6 @@ def _plain_name(name: str) -> str:
 
 
 def _typed(text: str, schema: Any) -> Any:
-    """Return a parameter written as text in the type its schema wants."""
     kinds = schema.get("type") if isinstance(schema, dict) else None
     if kinds is None and isinstance(schema, dict):
         kinds = [part.get("type") for part in schema.get("anyOf") or () if isinstance(part, dict)] or None

@@ -74,7 +74,6 @@ class SafeEnvironment(Mapping[str, str]):
 
     @property
     def withheld(self) -> tuple[str, ...]:
-        """The names of the variables that were left out."""
         return tuple(sorted(self._environ.keys() - self._passed.keys()))
 
     @cached_property
@@ -85,7 +84,6 @@ class SafeEnvironment(Mapping[str, str]):
 
 
 def holds_secret(name: str, value: str) -> bool:
-    """Return whether a variable holds a secret: its name says so, or its value looks like one."""
     from tui_agent.secret_detector import has_secret, is_secret_name
 
     return is_secret_name(name) or has_secret(value)

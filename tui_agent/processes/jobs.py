@@ -155,7 +155,6 @@ class Job:
         put_blob: Callable[[bytes], str],
         ended: Callable[[str, int | None], Awaitable[str]] | None,
     ) -> None:
-        """Wait for the command and for whatever still holds its output."""
         await process.process.wait()
         await process.pipes[0].ended.wait()
         process.forget()
@@ -236,7 +235,6 @@ class Jobs:
         return job
 
     def adopt(self, text: str, left: Leftovers) -> Job:
-        """List what a command left behind, so that it is seen, can be stopped and ends with the session."""
         job = AdoptedJob(self._next, f"left behind by: {text}", self._clock, left)
         self._next += 1
         self._list(job, asyncio.get_running_loop().create_task(job.watch()))

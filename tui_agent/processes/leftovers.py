@@ -76,7 +76,6 @@ class Leftovers:
         return tuple(f"{pid}:{start}" for pid, start in self._known.items())
 
     def names(self, most: int = 5) -> str:
-        """Return what they are, for people: command lines and numbers."""
         shown = [f"{command_line(pid)[:_NAME_CHARS] or 'process'} ({pid})" for pid in self.pids[:most]]
         more = len(self._known) - most
         return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

@@ -141,7 +141,6 @@ def _literal(text: str) -> dict[str, Any] | None:
 
 
 def _broken(error: json.JSONDecodeError) -> str:
-    """Return what is wrong with a JSON text, and where it is cut off that it is."""
     if error.msg.startswith("Extra data"):
         return "there is more than one JSON object in the arguments; send a call for each."
     if error.msg.startswith("Unterminated string") or not error.doc[error.pos :].strip():
@@ -164,7 +163,6 @@ def _only_text(tool: Tool[Any]) -> str | None:
 
 
 def _unwrapped(tool: Tool[Any], values: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments where the whole call stands in their place."""
     fields = tool.Input.model_fields
     for name in _WRAPPERS:
         inner = values.get(name)

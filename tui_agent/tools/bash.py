@@ -101,7 +101,6 @@ class BashTool(Tool[BashInput]):
         return (PermissionNeed(Permission.BASH, command, detail=command, detail_kind="command", sandboxed=inside),)
 
     def touches(self, arguments: BashInput, context: ToolContext) -> tuple[()] | None:
-        """Return nothing for a command that only reads, and where the sandbox knows itself what one changes."""
         from tui_agent.shell.needs import command_needs
 
         if _sandbox_of(arguments, context) is not None:
@@ -110,7 +109,6 @@ class BashTool(Tool[BashInput]):
         return () if needs and all(need.harmless for need in needs) else None
 
     def warm(self, environment: Mapping[str, str]) -> None:
-        """Load what reads command lines, and look the environment through."""
         from tui_agent.shell.needs import command_needs
 
         command_needs("true", Path(), Path())

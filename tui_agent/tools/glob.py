@@ -1,11 +1,10 @@
 """The ``glob`` tool: files by name, newest first."""
 
 import asyncio
-import os
 from pathlib import Path
 
 from tui_agent.files.globs import has_magic
-from tui_agent.files.ripgrep import NoRipgrepError, list_files
+from tui_agent.files.ripgrep import shared_files
 from tui_agent.path_checks import is_directory
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
@@ -52,11 +51,17 @@ class GlobTool(Tool[GlobInput]):
         newest = await asyncio.to_thread(_newest_first, scope.directory, found)
         shown = list(map(scope.shown, newest))
 
+        nothing = "No files match. Files that git ignores are left out."
+        plain = scope.glob.strip("/")
+        if plain and not has_magic(plain) and is_directory(scope.directory / plain):
+            name = scope.shown(plain)
+            nothing = f"No files match: {name} is a directory. For what is in it use {name}/**."
+
         def narrower(count: int) -> str:
             return NARROWER.format(shown=count, total=len(found), what="files")
 
         output = Output(
-            text="\n".join(shown) or _nothing(scope),
+            text="\n".join(shown) or nothing,
             title=f"{arguments.pattern} · {counted(len(found), 'file')}",
             footer=narrower(len(shown)) if len(shown) < len(found) else "",
             cut_hint=lambda cut: narrower(cut.kept_lines),
@@ -65,26 +70,10 @@ class GlobTool(Tool[GlobInput]):
         return await finish(output, context)
 
 
-def _nothing(scope: Scope) -> str:
-    if scope.glob and not has_magic(scope.glob) and is_directory(scope.directory / scope.glob.strip("/")):
-        name = scope.shown(scope.glob.strip("/"))
-        return f"No files match: {name} is a directory. For what is in it use {name}/**."
-    return "No files match. Files that git ignores are left out."
-
-
 async def _matching(scope: Scope) -> list[str]:
     if scope.single_file is not None:
         return [scope.single_file]
-    found: list[str] = []
-
-    def sink(names: list[bytes]) -> None:
-        found.extend(path for path in map(os.fsdecode, names) if scope.takes(path))
-
-    try:
-        await list_files(scope.directory, sink)
-    except NoRipgrepError:
-        return await asyncio.to_thread(lambda: list(scope.files()))
-    return found
+    return [path for path in await shared_files(scope.directory) if scope.takes(path)]
 
 
 def _newest_first(directory: Path, paths: list[str]) -> list[str]:

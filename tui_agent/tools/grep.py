@@ -1,11 +1,7 @@
 """The ``grep`` tool: lines that match a regular expression, by file."""
 
 import asyncio
-import json
-import os
 import re
-import sys
-from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -13,14 +9,13 @@ from pydantic import Field, model_validator
 
 from tui_agent.errors import ToolError
 from tui_agent.files.globs import name_glob
-from tui_agent.files.ripgrep import TIMEOUT, LineSink, NoRipgrepError, run_ripgrep, run_search
+from tui_agent.files.ripgrep import TIMEOUT, NoRipgrepError, run_ripgrep
 from tui_agent.files.secret_files import is_secret_file, shown_line
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.tools import line_search
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import NARROWER, Output, counted, finish
 from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
@@ -107,12 +102,6 @@ MAX_CONTEXT = 20
 _SECRETS_SHOWN = 3
 _LINE = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
 _LAST = re.compile(r"((?:^|[^\\])(?:\\\\)*)\\[Zz]")
-_CLASSES = {
-    "alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "upper": "A-Z", "lower": "a-z",
-    "space": r"\s", "xdigit": "0-9a-fA-F", "word": r"\w",
-}  # fmt: skip
-_SPELLED = {"z": r"\Z", "<": r"\b", ">": r"\b"}
-_FANCY = ("look-around", "backreference")
 _IGNORING_CASE = ("-i", "i", "ignore_case", "case_insensitive")
 _AROUND = ("-C", "-A", "-B", "context_lines", "after", "before")
 _IGNORED_ARGUMENTS = ("-n", "line_numbers", "head_limit", "max_results", "limit")
@@ -130,7 +119,6 @@ class GrepInput(ToolInput):
     @model_validator(mode="before")
     @classmethod
     def _other_ways(cls, values: Any) -> Any:
-        """Take the options of ripgrep and of other programs' tools."""
         if not isinstance(values, dict):
             return values
         values = {name: value for name, value in values.items() if name not in _IGNORED_ARGUMENTS}
@@ -223,13 +211,6 @@ async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
     return found, [f"[{counted(alike.total, 'match', 'matches')} in {counted(alike.files, 'file')} ignoring case.]"]
 
 
-async def _search(query: _Query, scope: Scope) -> Matches:
-    try:
-        return await _with_ripgrep(query, scope)
-    except NoRipgrepError:
-        return await _with_python(query, scope)
-
-
 def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Output:
     rows = found.rows(scope, apart=query.context > 0)
     what = f"matches in {counted(found.files, 'file')}"
@@ -257,20 +238,7 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
 # -- ripgrep ------------------------------------------------------------------------------------------------
 
 
-async def _with_ripgrep(query: _Query, scope: Scope) -> Matches:
-    found, secrets, sink = _taking(scope)
-    search = await run_ripgrep(_arguments(query, scope), scope.directory, sink)
-    # Code 2 and not a word: a file could not be read, which does not spoil the rest.
-    if search.code == 2 and search.errors and not found.total:
-        if any(word in search.errors for word in _FANCY):
-            return await _with_python(query, scope)
-        raise _refused(search.errors)
-    found.secrets, found.timed_out = [scope.shown(path) for path in secrets if scope.takes(path)], search.timed_out
-    return found
-
-
-def _taking(scope: Scope) -> tuple[Matches, Mapping[str, None], LineSink]:
-    """Return matches, files with secrets that have some, and what adds lines to both as ripgrep prints them."""
+async def _search(query: _Query, scope: Scope) -> Matches:
     found, secrets = Matches(), dict[str, None]()
     shown_secrets = scope.single_file is not None
 
@@ -287,7 +255,18 @@ def _taking(scope: Scope) -> tuple[Matches, Mapping[str, None], LineSink]:
             elif shown_secrets or scope.takes(path):
                 found.add(path, int(parts[1]), parts[3].decode("utf-8", "replace"), hit=hit)
 
-    return found, secrets, sink
+    try:
+        search = await run_ripgrep(_arguments(query, scope), scope.directory, sink)
+    except NoRipgrepError:
+        raise ToolError("No ripgrep runs here to the end of a search. Search with grep in bash.") from None
+    # Code 2 and not a word: a file could not be read, which does not spoil the rest.
+    if search.code == 2 and search.errors and not found.total:
+        reason = " ".join(line.strip() for line in search.errors.removeprefix("rg: ").splitlines() if line.strip())
+        if "regex" in reason:
+            raise _BadPatternError(reason.rpartition("error: ")[2].partition(" Consider enabling")[0])
+        raise ToolError(f"The search failed: {reason}.")
+    found.secrets, found.timed_out = [scope.shown(path) for path in secrets if scope.takes(path)], search.timed_out
+    return found
 
 
 def _arguments(query: _Query, scope: Scope) -> list[str]:
@@ -304,36 +283,3 @@ def _arguments(query: _Query, scope: Scope) -> list[str]:
         options += [f"--type-add=wanted:{by_name}", "--type=wanted"]
     pattern = query.pattern if query.literal else _LAST.sub(r"\1$", query.pattern)
     return [*options, "-e", pattern, "--", f"./{scope.single_file or ''}"]
-
-
-def _refused(errors: str) -> Exception:
-    reason = " ".join(line.strip() for line in errors.removeprefix("rg: ").splitlines() if line.strip())
-    if "regex" in reason:
-        return _BadPatternError(reason.rpartition("error: ")[2])
-    return ToolError(f"The search failed: {reason}.")
-
-
-# -- Python, where no ripgrep runs --------------------------------------------------------------------------
-
-
-async def _with_python(query: _Query, scope: Scope) -> Matches:
-    pattern = re.escape(query.pattern)
-    if not query.literal:
-        pattern = re.sub(r"\[:(\w+):\]", lambda match: _CLASSES.get(match[1], match[0]), query.pattern)
-        pattern = re.sub(r"\\(.)", lambda match: _SPELLED.get(match[1], match[0]), pattern, flags=re.DOTALL)
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise _BadPatternError(str(error)) from None
-    told = {
-        "pattern": pattern,
-        "ignoring_case": query.ignoring_case,
-        "multiline": query.multiline,
-        "context": query.context,
-    }
-    found, secrets, sink = _taking(scope)
-    names = (os.fsencode(name) + b"\0" for name in scope.files())
-    command = [sys.executable, "-I", "-S", line_search.__file__, json.dumps(told)]
-    search = await run_search(command, scope.directory, sink, names=names)
-    found.secrets, found.timed_out = [scope.shown(path) for path in secrets], search.timed_out
-    return found

@@ -95,7 +95,6 @@ async def job_result(job: Job, context: ToolContext, *, first: bool = False) -> 
 
 
 def job_line(state: JobState) -> str:
-    """Return how a job is doing, and its command, on one line."""
     command = " ".join(state.command.split())
     shown = command if len(command) <= _COMMAND_CHARS else f"{command[: _COMMAND_CHARS - 1]}…"
     return f"{_how(state)} {shown}"

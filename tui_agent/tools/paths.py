@@ -135,7 +135,6 @@ def missing(location: Location, context: ToolContext) -> ToolError:
 
 
 def _suggestions(location: Location, context: ToolContext) -> list[str]:
-    """Return up to three existing paths whose names are close; looks at siblings, then at the project's files."""
     name = location.path.name
     found = [meant] if (meant := _same_end(location, context)) else []
     found += [_relative(location.path.parent / near, context.cwd) for near in _close_siblings(location.path)]
@@ -152,7 +151,6 @@ def _suggestions(location: Location, context: ToolContext) -> list[str]:
 
 
 def explain(error: OSError, shown: str) -> ToolError:
-    """Return an operating system's refusal as a sentence for the model."""
     reason = error.strerror or type(error).__name__
     return ToolError(f"{_cut(shown)}: {reason[:1].lower()}{reason[1:]}.")
 

@@ -131,7 +131,6 @@ class ReadInput(ToolInput):
     @model_validator(mode="before")
     @classmethod
     def _other_ways(cls, values: Any) -> Any:
-        """Take lines as other programs' tools name them: the first and the last."""
         if not isinstance(values, dict):
             return values
         values = dict(values)

@@ -132,7 +132,6 @@ def _part(entry_id: int, lines: list[str], shown: list[int], before: int) -> Out
 
 
 def _told(hit: FoundEntry, *, whole: bool) -> list[str]:
-    """Return an entry that was found as lines: what it is, what it belongs to, the lines that fit."""
     head = f"#{hit.entry_id} {hit.gist}{'' if hit.here else ' (other branch)'}"
     best = max((text for _, text in hit.lines), key=len, default="").strip()
     if not whole:

@@ -36,7 +36,6 @@ class RememberTool(Tool[RememberInput]):
     )
 
     def needs(self, arguments: RememberInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return an edit need with the diff: what is kept speaks to every later session."""
         before, after = _plan(arguments, context)
         location = locate(str(context.project / NOTES_FILE), context)
         return change_needs(location, lambda: diff_texts(location.pattern, before or None, after).text, context)

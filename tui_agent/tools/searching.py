@@ -2,12 +2,10 @@
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from tui_agent.errors import ToolError
 from tui_agent.files.globs import compile_glob, has_magic, split_glob
-from tui_agent.files.ignore import walk_files
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
 from tui_agent.permission import Permission, PermissionNeed
@@ -42,16 +40,6 @@ class Scope:
         base = self.location.shown if self.single_file is None else os.path.dirname(self.location.shown)  # noqa: PTH120 - a text to show
         return path if base in {"", "."} else f"{base.rstrip('/')}/{path}"
 
-    def files(self) -> Iterator[str]:
-        """Yield the files in scope, relative to the directory, as Python's walk finds them."""
-        if self.single_file is not None:
-            yield self.single_file
-            return
-        for path in walk_files(self.directory):
-            relative = path.relative_to(self.directory).as_posix()
-            if self.takes(relative):
-                yield relative
-
 
 def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
     """Return the scope of a search; directories at the start of the glob become part of the path.
@@ -62,7 +50,9 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
     path, glob = path.strip(), glob.strip()
     if has_magic(path) and not glob and not os.path.lexists(context.cwd / path):
         path, glob = ".", path
-    excludes, wanted = glob.startswith("!"), _plain_globs(glob.removeprefix("!"))
+    excludes, plain = glob.startswith("!"), glob.removeprefix("!")
+    parts = [part.strip() for part in plain.split(",")] if "{" not in plain else [plain]
+    wanted = [_inside(part) for part in parts if part] or [""]
     base, rest = split_glob(wanted[0]) if len(wanted) == 1 and "/" in wanted[0] and not excludes else ("", "")
     if base.startswith("/") and (base == "/" or not os.path.lexists(base)):
         # From the root of what is searched: nobody means to look through the whole machine.
@@ -80,13 +70,8 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
     return Scope(location, wanted[0] if len(wanted) == 1 else "", matcher if glob else None, excludes=excludes)
 
 
-def _plain_globs(glob: str) -> list[str]:
-    """Return the globs in ``*.ts,*.tsx``, and for ``src/`` one for the files in the directory."""
-    parts = [part.strip() for part in glob.split(",")] if "{" not in glob else [glob]
-    return [_inside(part) for part in parts if part] or [""]
-
-
 def _inside(glob: str) -> str:
+    """Return for ``src/`` the glob of the files in the directory, any other glob as it is."""
     if not glob.endswith("/") or glob == "/":
         return glob
     return f"{glob}**" if "/" in glob[:-1] else f"**/{glob}**"

@@ -30,7 +30,6 @@ class Skill:
     body: str
 
     def text(self) -> str:
-        """Return what the model is given: the body, where its files are and which there are. Reads the folder."""
         lines = [self.body, "", f"Paths in this skill are relative to {self.folder}"]
         if files := _files(self.folder):
             lines.append(f"Its files: {', '.join(files)}")
@@ -82,7 +81,6 @@ class SkillTool(Tool[SkillInput]):
 
 
 def _files(folder: Path) -> list[str]:
-    """Return the first files beside ``SKILL.md``, hidden ones left out."""
     found: list[str] = []
     for parent, directories, names in os.walk(folder):
         directories[:] = sorted(name for name in directories if not name.startswith((".", "__")))

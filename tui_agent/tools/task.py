@@ -41,7 +41,6 @@ class TaskTool(Tool[TaskInput]):
     read_only: ClassVar[bool] = True
 
     def needs(self, arguments: TaskInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Need to be allowed to start that kind of agent; what it does then is asked about as ever."""
         self._check(arguments, context)
         return (PermissionNeed(Permission.TASK, arguments.agent, arguments.task),)
 

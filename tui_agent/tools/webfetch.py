@@ -49,7 +49,6 @@ class WebFetchTool(Tool[WebFetchInput]):
         self._web = web or WebClient()
 
     def needs(self, arguments: WebFetchInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
-        """Return a need for the URL in its one spelling; the name is not looked up before it is allowed."""
         return (_need(read_address(arguments.url)),)
 
     async def run(self, arguments: WebFetchInput, context: ToolContext) -> ToolResult:
@@ -112,7 +111,6 @@ def _described(page: WebPage) -> str:
 
 
 def _reads_as_text(body: bytes) -> bool:
-    """Whether something without a telling type is text all the same."""
     try:
         body[:_SNIFFED_CHARS].decode("utf-8")
     except UnicodeDecodeError as error:

@@ -72,7 +72,6 @@ async def system_resolve(host: str, port: int) -> Sequence[str]:
 
 
 def system_proxy(address: WebAddress) -> str | None:
-    """Return the proxy the user's environment names for an address."""
     import urllib.request
 
     if urllib.request.proxy_bypass(address.host):

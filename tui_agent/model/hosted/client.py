@@ -28,8 +28,11 @@ _MARKS_ON_CALLS = {"anthropic", "vertex_ai", "azure_ai"}
 
 def build_call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> dict[str, Any]:
     """Return the arguments of ``litellm.acompletion`` for a request. The key is among them."""
-    call = route.call()
-    call["messages"] = build_messages(request, route, with_reasoning=with_reasoning)
+    call = dict(route.parameters)
+    if route.key is not None:
+        call["api_key"] = route.key.get_secret_value()
+    messages = request.messages if route.info.cache_marks else one_system_message(request.messages)
+    call["messages"] = [_message(message, request, route, with_reasoning=with_reasoning) for message in messages]
     if request.tools:
         call["tools"] = [wire_tool(tool) for tool in request.tools]
         if request.tool_choice != "auto":
@@ -39,12 +42,6 @@ def build_call(request: ModelRequest, route: Route, *, with_reasoning: bool = Tr
     if request.effort is not None:
         call.setdefault("reasoning_effort", "none" if request.effort is Effort.OFF else str(request.effort))
     return call
-
-
-def build_messages(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> list[dict[str, Any]]:
-    marked = route.info.cache_marks
-    messages = request.messages if marked else one_system_message(request.messages)
-    return [_message(message, request, route, with_reasoning=with_reasoning) for message in messages]
 
 
 def _message(message: Message, request: ModelRequest, route: Route, *, with_reasoning: bool) -> dict[str, Any]:
@@ -219,7 +216,13 @@ class HostClient:
             reason = "This model's provider is reached through litellm, which is not installed"
             raise ModelError(ErrorKind.UNKNOWN, f"{reason}: run {install_command()}")
         try:
-            link = await self._wait_ready(await start(self._environ, self._log_path))
+            link = await start(self._environ, self._log_path)
+            try:
+                async with asyncio.timeout(self.settings.start_timeout):
+                    await link.wait_ready()
+            except BaseException:
+                link.kill()
+                raise
         except (OSError, HostGoneError, TimeoutError) as error:
             seconds = f"not ready within {self.settings.start_timeout:.0f} s"
             why = seconds if isinstance(error, TimeoutError) else str(error)
@@ -231,19 +234,4 @@ class HostClient:
         finally:
             self._starting = None
         self._link = link
-        return link
-
-    async def _wait_ready(self, link: Link) -> Link:
-        try:
-            async with asyncio.timeout(self.settings.start_timeout):
-                facts = await link.wait_ready()
-        except BaseException:
-            link.kill()
-            raise
-        if facts.get("version") != lines.VERSION:
-            await link.aclose()
-            raise ModelError(
-                ErrorKind.UNKNOWN,
-                "tui-agent was replaced by another version while this one runs: quit and start it again.",
-            )
         return link

@@ -56,9 +56,8 @@ class Connection:
         self._writer = writer
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
-    async def serve(self, ready: dict[str, Any]) -> None:
-        """Serve until the program is gone or says so."""
-        await self._send(lines.HOST, lines.READY, ready)
+    async def serve(self) -> None:
+        await self._send(lines.HOST, lines.READY)
         try:
             await self._read()
         finally:
@@ -324,19 +323,15 @@ def _watch_parent(incoming: int, serving: threading.Event) -> None:
     threading.Thread(target=watch, daemon=True, name="parent").start()
 
 
-async def _serve_parent(caller: Caller, began: float, incoming: int, outgoing: int) -> None:
+async def _serve_parent(caller: Caller, incoming: int, outgoing: int) -> None:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(incoming, "rb", 0))
     transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(outgoing, "wb", 0))
-    writer = asyncio.StreamWriter(transport, protocol, None, loop)
-    await Connection(caller, reader, writer).serve(
-        {"version": lines.VERSION, "pid": os.getpid(), "seconds": round(time.monotonic() - began, 3)}
-    )
+    await Connection(caller, reader, asyncio.StreamWriter(transport, protocol, None, loop)).serve()
 
 
 def main() -> None:
-    began = time.monotonic()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(RedactingFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
@@ -347,7 +342,7 @@ def main() -> None:
     caller = Caller(load())
     serving.set()
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve_parent(caller, began, incoming, outgoing))
+        asyncio.run(_serve_parent(caller, incoming, outgoing))
     # Threads of libraries must not hold the process.
     os._exit(0)
 

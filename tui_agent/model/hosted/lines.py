@@ -10,14 +10,11 @@ from typing import Any, Final
 
 Event = list[Any]
 
-VERSION: Final = 3
-"""Of what is said here; it goes up when one end would misunderstand the other's."""
-
 HOST: Final = 0
 """The id of lines that belong to no request."""
 
 READY: Final = "ready"
-"""``["ready", {"version", "pid", "seconds"}]``: the host takes requests now."""
+"""``["ready"]``: the host takes requests now."""
 
 PONG: Final = "pong"
 """``["pong", id]``: the answer to a ping."""

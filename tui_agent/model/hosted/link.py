@@ -110,18 +110,15 @@ class Link:
             self._writer.write(lines.encode(line))
 
     def cancel(self, number: int) -> None:
-        """Have the host give a request up and close its connection to the provider."""
         self.send({"op": "cancel", "id": number})
 
-    async def wait_ready(self) -> dict[str, Any]:
-        """Wait until the host takes requests and return what it says of itself.
+    async def wait_ready(self) -> None:
+        """Wait until the host takes requests.
 
         Raises:
             HostGoneError: it ended instead.
         """
-        event = await self._inboxes[lines.HOST].take()
-        facts: dict[str, Any] = event[1]
-        return facts
+        await self._inboxes[lines.HOST].take()
 
     async def ping(self, number: int) -> None:
         """Wait for a sign of life.

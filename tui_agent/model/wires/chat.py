@@ -182,7 +182,6 @@ def _short_ids(request: ModelRequest) -> dict[str, str]:
 
 
 def _put_back(kept: list[dict[str, Any]], wire: dict[str, Any], chat: ChatFormat) -> None:
-    """Add the reasoning of an answer to its message, in the field its provider takes."""
     form = chat.reasoning_back
     plain = "".join(map(_plain, kept))
     match form:

@@ -119,7 +119,7 @@ def _contents(request: ModelRequest, route: Route, *, with_reasoning: bool) -> I
             results = []
         if message.role == "assistant":
             tools |= {item.call_id: item for item in message.tool_calls}
-            kept = _kept(message) if with_reasoning else []
+            kept = [item for blob in blobs(message) for item in objects(blob.get("gemini"))] if with_reasoning else []
             given |= {item["call"]: item["id"] for item in kept if "call" in item and "id" in item}
             parts = list(_answer(message, kept, signs=_signs_calls(route)))
             if parts:
@@ -150,10 +150,6 @@ def _result(
         response["id"] = given[call_id]
     images = [_part(part, request) for part in message.content if isinstance(part, ImageRef)]
     return [{"functionResponse": response}, *images]
-
-
-def _kept(message: Message) -> list[dict[str, Any]]:
-    return [item for blob in blobs(message) for item in objects(blob.get("gemini"))]
 
 
 def _answer(message: Message, kept: Sequence[dict[str, Any]], *, signs: bool) -> Iterator[dict[str, Any]]:

@@ -10,7 +10,7 @@ import json
 import logging
 import ssl
 from codecs import BOM_UTF8
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -158,11 +158,6 @@ class Http:
                     break
         return response, bytes(body)
 
-    async def warm(self, url: str) -> None:
-        """Load what the first request to an address needs, as far as it can be."""
-        with contextlib.suppress(WireFailure):
-            await self.client(url)
-
     async def answer(
         self, call: Call, route: Route, reader: Reader, limits: HostSettings
     ) -> AsyncGenerator[list[ModelEvent], None]:
@@ -240,7 +235,11 @@ async def _read(
         if failed is not None and failed.failure.cause != "broken" and not reader.finished:
             raise failed
     yield reader.end()
-    await _linger(body)
+    # Read to the end of the body, if it comes at once: the next request then needs no new connection.
+    with contextlib.suppress(TimeoutError, httpx.HTTPError, httpx.StreamError):
+        async with asyncio.timeout(_CLOSE_GRACE_SECONDS):
+            async for _rest in body:
+                pass
 
 
 def _decoder(begin: bytes) -> EventDecoder | DocumentDecoder:
@@ -262,16 +261,6 @@ def _fed(reader: Reader, events: list[tuple[str, str]]) -> tuple[list[ModelEvent
         except WireFailure as failed:
             return found, failed
     return found, None
-
-
-async def _linger(body: AsyncIterator[bytes]) -> None:
-    """Read to the end of a body, if it comes at once: the next request then needs no new connection."""
-    try:
-        async with asyncio.timeout(_CLOSE_GRACE_SECONDS):
-            async for _rest in body:
-                pass
-    except (TimeoutError, httpx.HTTPError, httpx.StreamError):
-        return
 
 
 async def _refusal(response: httpx.Response, limits: HostSettings) -> Failure:

@@ -113,7 +113,6 @@ class _Thinking:
 
 
 def _thinking(request: ModelRequest, route: Route, model: Claude | None) -> _Thinking:
-    """Return how a request's effort is put, and the room the answer gets."""
     effort = request.effort
     asked, most = request.max_output_tokens, route.info.max_output or DEFAULT_MAX_OUTPUT
     thinks = model.thinks if model is not None else route.info.reasoning

@@ -64,20 +64,13 @@ def _message(message: Message, request: ModelRequest, tools: dict[str, str], *, 
         wire |= {"tool_name": tools.get(message.call_id, ""), "tool_call_id": message.call_id}
     if message.tool_calls:
         wire["tool_calls"] = [
-            {"id": call.call_id, "function": {"name": call.tool, "arguments": _arguments(call.arguments)}}
+            {"id": call.call_id, "function": {"name": call.tool, "arguments": loads(call.arguments)}}
             for call in message.tool_calls
         ]
     # Sessions from before have it under the name litellm gave it.
     kept = (as_text(blob.get("reasoning") or blob.get("reasoning_content")) for blob in blobs(message))
     thinking = "".join(kept) if with_reasoning else ""
     return {**wire, "thinking": thinking} if thinking else wire
-
-
-def _arguments(text: str) -> Any:
-    try:
-        return loads(text)
-    except ValueError:
-        return {}
 
 
 class OllamaReader(Reader):

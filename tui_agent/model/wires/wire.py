@@ -5,19 +5,17 @@ events that somebody else read. ``http`` sends and receives for all of them.
 """
 
 import base64
-import importlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from typing import Any, Protocol, TypeGuard, cast
+from typing import Any, Protocol, TypeGuard
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import ModelEvent, PromptProgress, UsageReport
-from tui_agent.model.providers import WireName
 from tui_agent.model.route import Route
 from tui_agent.model.written_calls import CallIds
 from tui_agent.session.entries import Usage
@@ -107,10 +105,6 @@ class Wire(Protocol):
         ...
 
     def reader(self, request: ModelRequest, route: Route) -> Reader: ...
-
-
-def load(name: WireName) -> Wire:
-    return cast("Wire", importlib.import_module(f"tui_agent.model.wires.{name}"))
 
 
 def parse(data: str) -> dict[str, Any]:

@@ -112,7 +112,6 @@ class FileTool(DynamicTool):
                 yield PermissionNeed(Permission.READ, f"${name}", secret=True)
 
     def touches(self, arguments: RawInput, context: ToolContext) -> tuple[()] | None:
-        """Return nothing where the sandbox itself tells what a call changes."""
         del arguments
         return () if self.read_only or self._sandbox(context) is not None else None
 

@@ -119,7 +119,6 @@ class ToolFiles:
             self.tools, self.problems = tuple(tools.values()), tuple(problems)
 
     def take_problems(self) -> str:
-        """Return in a sentence or more what is wrong and was not told yet."""
         news = [problem for problem in self.problems if problem not in self._told]
         self._told.update(news)
         return " ".join(news)
@@ -147,7 +146,6 @@ def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") ->
 
 
 async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFile:
-    """Have a file's own process say what its functions are."""
     from tui_agent.tools.functions.file_tool import run_file, view_of_file
 
     context, sandbox = place.context(), place.sandbox
