@@ -220,26 +220,29 @@ class Aviary:
         shutil.copytree(self.home, self._pristine, symlinks=True)
         self._before = dict(self._state())
 
-    def changed(self) -> list[str]:
-        """Return what is not as it was, and put all of it back."""
-        now = dict(self._state())
-        found = [name for name in now.keys() | self._before.keys() if now.get(name) != self._before.get(name)]
+    def changed(self) -> dict[str, bool]:
+        """Return what is not as it was, and whether it was not there; put all of it back."""
+        now, before = dict(self._state()), self._before
+        names = sorted(now.keys() | before.keys())
+        found = {name: name not in before for name in names if now.get(name) != before.get(name)}
         if found:
             shutil.rmtree(self.home)
             shutil.copytree(self._pristine, self.home, symlinks=True)
             self._before = dict(self._state())
-        return sorted(found)
+        return found
 
 
-def may_change(name: str, mode: str, *, sandboxed: bool) -> bool:
-    """Whether a command that ran unasked may have changed a file."""
+def may_change(name: str, mode: str, *, new: bool, sandboxed: bool) -> bool:
+    """Whether a command that ran unasked may have changed a file. A new one that git ignores is build output."""
     if not sandboxed or mode == "plan" or not name.startswith("project"):
         return False
     parts = name.split("/")
     if any(part in OUTPUTS for part in parts) or name.endswith(OUTPUT_FILES):
         return True
-    kept = {".git", ".husky", ".vscode", "data", "keys", ".env", "sub", "link-env"}
-    return mode == "auto-edit" and kept.isdisjoint(parts) and not parts[-1].startswith(".env")
+    kept = {".git", ".husky", ".vscode", ".env", "sub", "link-env"}
+    if not kept.isdisjoint(parts) or parts[-1].startswith(".env"):
+        return False
+    return new if {"data", "keys"}.intersection(parts) else mode == "auto-edit"
 
 
 def held_by(form: str, aviary: Aviary, place: Path) -> RecordingSandbox:
@@ -339,7 +342,11 @@ async def watch(place: Path, seed: int, *, lines: int, form: str) -> Seen:
             output = str(error)
         seen.stopped += "[Stopped after" in output
         faults = [f"shows {name}" for text, name in tokens.items() if text in output]
-        faults += [f"changes {name}" for name in aviary.changed() if not may_change(name, mode, sandboxed=sandboxed)]
+        faults += [
+            f"changes {name}"
+            for name, new in aviary.changed().items()
+            if not may_change(name, mode, new=new, sandboxed=sandboxed)
+        ]
         if aviary.called:
             faults.append("reaches the network")
             aviary.called = False

@@ -106,7 +106,8 @@ def harm(aviary: Aviary, said: str, mode: str, *, sandboxed: bool = True) -> lis
             special = not (stat.S_ISREG(kind) or stat.S_ISDIR(kind) or stat.S_ISLNK(kind)) or kind & 0o6000
             if steers_programs(path.name) or path.name == "HEAD" or leads_out or special:
                 planted.append(f"leaves {path.relative_to(aviary.project)}")
-    changed = [f"changes {n}" for n in aviary.changed() if not may_change(n, mode, sandboxed=sandboxed)]
+    there = aviary.changed().items()
+    changed = [f"changes {n}" for n, new in there if not may_change(n, mode, new=new, sandboxed=sandboxed)]
     return found + planted + changed
 
 

@@ -77,7 +77,7 @@ async def questions(tmp_path: Path, *, decision: Decision, boxed: bool, mode: st
         (Decision.SESSION, True, "build", 2),
         (Decision.SESSION, True, "auto-edit", 1),
         (Decision.SESSION, True, "plan", 0),
-        (Decision.SESSION, False, "build", 20),
+        (Decision.SESSION, False, "build", 25),
         (Decision.ONCE, True, "build", 30),
     ],
 )

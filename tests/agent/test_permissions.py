@@ -114,7 +114,7 @@ def test_always_for_an_edit_covers_the_project_but_not_files_outside() -> None:
     [
         ".git/hooks/pre-commit", "vendor/x/.git/config", ".tui-agent/config.toml", ".env", ".GIT/config",
         ".Husky/pre-push", ".husky/pre-commit", ".vscode/tasks.json", ".idea/workspace.xml", ".claude/settings.json",
-        "sub/.envrc", ".MCP.json", "data/CACHEDIR.TAG",
+        "sub/.envrc", ".MCP.json",
     ],
 )  # fmt: skip
 def test_files_that_rule_the_program_ask_even_where_edits_are_free(path: str) -> None:

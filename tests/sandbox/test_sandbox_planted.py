@@ -14,16 +14,12 @@ from tui_agent.sandbox.project_scan import scan_project
 
 pytestmark = needs_layer
 
-TAG = "Signature: 8a477f597d28d172789f06886806bc55\n"
-
 
 @pytest.fixture
 def box(plain: Contained) -> Contained:
     plain.git("init", "-q")
     plain.file(".gitignore", "data/\nbuild/\ndist/\n.venv/\n*.log\n")
     plain.file("src/app.py", "print('app')\n")
-    plain.file("CACHEDIR.TAG", TAG)
-    plain.file("src/CACHEDIR.TAG", TAG)
     plain.git("add", ".")
     plain.git("commit", "-qm", "one")
     plain.file("data/rows.csv", "1,2,3\n")
@@ -56,25 +52,6 @@ async def test_a_link_that_is_no_python_shows_nothing_of_where_it_leads(box: Con
         link.unlink(missing_ok=True)
         link.symlink_to(other / target)
         assert "canary" not in (await box.run(f"cat {other}/etc/settings")).output
-
-
-async def test_a_tag_in_a_directory_of_data_does_not_make_it_a_cache(box: Contained) -> None:
-    tagged = await box.run(f"printf '{TAG.strip()}\\n' > data/CACHEDIR.TAG")
-    assert "Not kept" in tagged.outcome.note
-    await box.run("rm -rf data")
-    assert (box.root / "data/rows.csv").read_text() == "1,2,3\n"
-
-
-async def test_a_tag_in_what_git_has_opens_no_sources(box: Contained) -> None:
-    before = box.tree()
-    await box.run("echo evil > src/app.py; echo evil > .vscode/tasks.json; rm -rf data src")
-    assert box.tree() == before
-
-
-async def test_a_new_cache_is_a_cache_by_its_tag(box: Contained) -> None:
-    await box.run(f"mkdir x.log && printf '{TAG.strip()}\\n' > x.log/CACHEDIR.TAG && echo one > x.log/f")
-    await box.run("echo two > x.log/f")
-    assert (box.root / "x.log/f").read_text() == "two\n"
 
 
 def test_a_project_is_looked_at_again_when_its_times_were_put_back(box: Contained) -> None:
@@ -121,7 +98,7 @@ async def test_nothing_in_a_project_is_waited_for_or_read_to_no_end(box: Contain
     box.file("data/bare/HEAD", "ref: refs/heads/main\n")
     box.file("data/x/.git", "gitdir: ../bare\n")
     if held == "fifo":
-        os.mkfifo(box.root / "data/CACHEDIR.TAG")
+        os.mkfifo(box.root / "data/x.conf")
     else:
         (box.root / "data/bare" / ("config" if held == "endless" else "gitdir")).symlink_to("/dev/zero")
     async with asyncio.timeout(30):

@@ -1,7 +1,6 @@
 """What runs unasked without a sandbox: a closed grammar. What has a hole in a list of bad things has none here."""
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,11 +17,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return project
 
 
-def git(folder: Path, *arguments: str) -> None:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, stdin=subprocess.DEVNULL)
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -33,14 +27,6 @@ def git(folder: Path, *arguments: str) -> None:
         "grep -rn --include='*.py' \"def main\" src | sort | uniq -c | sort -rn",
         "cd src && ls .. && cat ../README.md",
         "find . -name '*.py' -not -path './node_modules/*' -type f | head -50",
-        "git status --short && git log --oneline -10",
-        "git diff | wc -l",
-        "git diff HEAD --stat -- src",
-        "git show HEAD",
-        "git log -p -3 -- src/app.py | head -120",
-        "git grep -n text src",
-        "git rev-list --count HEAD~1..HEAD",
-        "git --no-pager log --graph --all --format='%h %an %s'",
         "cat nothing.txt 2>/dev/null",
         "pwd; whoami; uname -a; date +%Y-%m-%d; nproc",
         "echo -n one 'two three' \"four\"",
@@ -91,11 +77,9 @@ def test_a_line_of_the_grammar_is_free(project: Path, command: str) -> None:
         # Secrets and the repository's own settings.
         "cat .env", "cat ./.env", "cat src/../.env", "cat .ENV", "head keys/server.pem", "grep -r KEY keys", "rg KEY .",
         "cat .git/config", "cat .GIT/config", "ls .git", "env", "printenv", "export", "export -p", "declare -x", "set",
-        "git remote -v", "git config --list", "echo $HOME", 'echo "$PATH"', "cat <<< x", "git show HEAD:.env",
-        "git show :.env", "git log -p --all", "git log -p main", "git grep -O KEY", "git grep KEY HEAD",
-        "git grep -e KEY", "git diff --no-index README.md .env", "git log --format='%GG'",
-        "git -C src status", "git -c core.pager=id log", "git diff --ext-diff", "git log -U3",
-        "git branch src", "git branch -- src", "git rev-parse -- src",
+        "echo $HOME", 'echo "$PATH"', "cat <<< x",
+        # Git starts what a repository's settings name.
+        "git status", "git show HEAD:.env", "git config --list", "git diff --ext-diff", "git log -p | head",
         # Everything a shell does beyond words, pipes and ends.
         "ls $(id)", "ls `id`", "ls > out", "ls >> README.md", "ls 2> err", "ls &> out", "ls &", "(ls)",
         "{ ls; }", "! ls",
@@ -124,80 +108,6 @@ def test_a_program_that_the_project_brings_along_is_not_the_one_meant(
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [
-        "[core]\n\tfsmonitor = ./evil\n",
-        "[core] fsmonitor = ./evil\n",
-        "[core]\n\tworktree = ../..\n",
-        "[diff]\n\texternal = ./evil\n",
-        '[diff "x"]\n\ttextconv = ./evil\n',
-        '[filter "x"]\n\tclean = ./evil\n',
-        '[filter "x"]\n\tprocess = \\\n./evil\n',
-        "[gpg]\n\tprogram = ./evil\n",
-        "[log]\n\tshowSignature = true\n",
-        "[include]\n\tpath = ../evil.ini\n",
-        '[includeIf "gitdir:x"]\n\tpath = evil.ini\n',
-        "[core]\n\thooksPath = web/hooks\n",
-        '[remote "origin"]\n\tpromisor = true\n\tuploadpack = ./up.sh\n',
-        "[extensions]\n\tpartialClone = origin\n",
-        "[alias]\n\tstatus = !./evil\n",
-        "[unheard]\n\tof = x\n",
-    ],
-)
-def test_git_is_free_only_with_settings_of_a_known_kind(tmp_path: Path, settings: str) -> None:
-    project = make_project(tmp_path)
-    known = (
-        '[core]\n\tbare = false\n\tfilemode = true\n[remote "origin"]\n\turl = https://example.org/x\n\tfetch = +a:b\n'
-    )
-    (project / ".git" / "config").write_text(known)
-    assert is_free("git diff", project, project)
-    (project / ".git" / "config").write_text(known + settings)
-    for command in ("git diff", "git status", "git log --oneline", "git show HEAD", "cd src && git status"):
-        assert not is_free(command, project, project), command
-
-
-def test_git_is_not_free_where_another_repository_is_met(tmp_path: Path) -> None:
-    project = make_project(tmp_path)
-    nest = project / "nest"
-    nest.mkdir()
-    git(nest, "init", "-q")
-    (nest / "a.txt").write_text("a")
-    git(nest, "add", "a.txt")
-    git(nest, "commit", "-q", "-m", "x")
-    assert is_free("git status", project, project)
-    assert not is_free("cd nest && git status", project, project)
-    assert not is_free("git status", nest, project)
-    planted = project / "docs" / "planted"
-    for name in ("objects", "refs"):
-        (planted / name).mkdir(parents=True)
-    (planted / "HEAD").write_text("ref: refs/heads/main\n")
-    assert not is_free("cd docs/planted && git diff", project, project)
-    git(project, "add", "nest")
-    assert not is_free("git status", project, project)
-
-
-@pytest.mark.parametrize("name", [".env", "keys/server.pem"])
-def test_git_shows_no_secret_that_was_committed(tmp_path: Path, name: str) -> None:
-    project = make_project(tmp_path)
-    git(project, "add", "-f", name)
-    assert is_free("git diff", project, project)
-    assert not is_free("git diff --cached", project, project)
-    git(project, "commit", "-q", "-m", "secret")
-    contents = subprocess.run(
-        ["git", "rev-parse", f"HEAD:{name}"], cwd=project, check=True, capture_output=True, text=True
-    ).stdout.strip()
-    (project / name).write_text("KEY=changed\n")
-    for command in ("git show", "git show HEAD", "git diff HEAD~1", "git log -p", "git log -p -1 -- .", "git grep KEY"):
-        assert not is_free(command, project, project), command
-    assert not is_free(f"git show {contents}", project, project)
-    assert not is_free("git diff", project, project)
-    for command in ("git show HEAD -- src", "git log -p -- src", "git diff -- src"):
-        assert is_free(command, project, project), command
-    for command in ("git show --stat HEAD", "git diff --name-only", "git log --oneline", "git status"):
-        assert is_free(command, project, project), command
-
-
-@pytest.mark.parametrize(
     "planted",
     [
         lambda src: (src / ".env.local").write_text("KEY=1\n"),
@@ -215,14 +125,6 @@ def test_a_search_is_free_only_where_no_secret_lies_below(tmp_path: Path, plante
     planted(project / "src")
     for command in ("grep -rn text src", "rg text src", "cd src && rg text"):
         assert not is_free(command, project, project), command
-
-
-@pytest.mark.parametrize("name", ["packed-refs", "shallow", "info/exclude"])
-def test_git_is_not_free_where_a_link_leads_out_of_the_repository(tmp_path: Path, name: str) -> None:
-    project = make_project(tmp_path)
-    (project / ".git" / name).unlink(missing_ok=True)
-    (project / ".git" / name).symlink_to(tmp_path / "outside.txt")
-    assert not is_free("git log --oneline", project, project)
 
 
 def test_a_line_is_read_as_a_shell_reads_it() -> None:

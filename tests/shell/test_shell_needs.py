@@ -61,9 +61,9 @@ def test_what_always_offers(command: str, offered: str, project: Path) -> None:
 
 
 def test_every_simple_command_is_judged_on_its_own(project: Path) -> None:
-    needs = command_needs("git status && (make a | tee out.txt) & npm test", project, project)
+    needs = command_needs("pwd && (make a | tee out.txt) & npm test", project, project)
     assert [(need.permission.value, need.pattern, need.harmless) for need in needs] == [
-        ("bash", "git status", True),
+        ("bash", "pwd", True),
         ("bash", "make a", False),
         ("bash", "tee out.txt", False),
         ("bash", "npm test", False),

@@ -29,14 +29,14 @@ GIT_SECONDS = 5.0
 
 _SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "cat-file": (),
-    "diff": ("--ignore-submodules=all", "--no-renames", "--no-ext-diff", "--no-textconv"),
     "diff-files": ("--ignore-submodules=all",),
-    "log": ("--no-ext-diff", "--no-textconv", "--no-renames"),
     "ls-files": (),
-    "show": ("--ignore-submodules=all", "--no-renames", "--no-ext-diff", "--no-textconv"),
     "status": ("--ignore-submodules=all", "--no-renames"),
 }
-"""What is run, with options that are always given: git starts another git in a submodule, which reads its settings."""
+"""What is run, with options that are always given: git starts another git in a submodule, which reads its settings.
+
+``git diff`` is not among them: it writes the times of files into the index, optional locks or not.
+"""
 
 _SMALL = 65_536
 """Bytes of a ``HEAD``, of a ``.git`` file and of settings that are looked at."""

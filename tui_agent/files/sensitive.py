@@ -42,9 +42,6 @@ _PROTECTED = frozenset(
 )
 """What other programs execute or obey later, in lower case: changed only when that very file was allowed."""
 
-_CACHE_TAG = "cachedir.tag"
-"""By it an ignored directory says that everything in it may be thrown away."""
-
 
 def is_sensitive(path: str | os.PathLike[str]) -> bool:
     """Return whether the file's name says that it holds secrets."""
@@ -64,8 +61,8 @@ def steers_programs(name: str) -> bool:
 
 
 def rules_programs(path: PurePath) -> bool:
-    """Return whether a file rules what programs do: repositories' settings, editors' tasks, a cache's tag, our own."""
-    return any(map(steers_programs, path.parts)) or path.name.lower() == _CACHE_TAG
+    """Return whether a file rules what programs do: repositories' settings, editors' tasks, our own."""
+    return any(map(steers_programs, path.parts))
 
 
 @lru_cache(maxsize=4_096)

@@ -24,7 +24,6 @@ from tui_agent.sandbox.layout import Layout, MountKind
 from tui_agent.sandbox.plan import OWN_PLACES, unrestorable
 from tui_agent.sandbox.project_scan import (
     BARE_REPOSITORY,
-    CACHE_TAG,
     MAX_FILE_BYTES,
     NEVER_KEPT,
     STEERING,
@@ -90,16 +89,9 @@ class JudgedChanges:
 
 def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> JudgedChanges:
     """Decide about every change in a layer; ``view`` is what the command was given."""
-    root = known.root
     judged = JudgedChanges()
-    made = {change.path for change in changes if change.directory and change.kind is ChangeKind.NEW}
     for change in changes:
         path = PurePosixPath(change.path)
-        if path.name == CACHE_TAG and not change.output and path.parent.as_posix() not in made:
-            # It would open what is in the directory already to be thrown away.
-            judged.lost.append(change)
-            judged.wanted |= Grants(write=frozenset({root / path}))
-            continue
         if change.output or (NEVER_KEPT.isdisjoint(path.parts) and path.suffix != ".pyc"):
             into, wanted = _judge(change, path, view, known)
             if into in {"outputs", "sources"} and (change.special or not _stays_inside(change, path, known)):

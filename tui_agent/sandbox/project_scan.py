@@ -43,7 +43,7 @@ OUTPUT_DIRECTORIES = frozenset({
     "dist-newstyle", ".stack-work", ".sass-cache", "_site", "storybook-static",
     "test-results", "playwright-report", "bazel-out", ".ipynb_checkpoints", ".import-linter_cache", ".bloop", ".metals",
 })  # fmt: skip
-"""Directories that programs make again, by name in lower case, where they are ignored; ``CACHEDIR.TAG`` says so too."""
+"""Directories that programs make again, by name in lower case, where they are ignored."""
 
 OUTPUT_SUFFIXES = (
     ".o", ".obj", ".a", ".so", ".dylib", ".dll", ".lib", ".exe", ".lo", ".la", ".gch", ".pch", ".pdb", ".ilk", ".d",
@@ -56,9 +56,6 @@ OUTPUT_NAMES = frozenset({
     ".install-stamp", "config.status", "config.log",
 })  # fmt: skip
 """Files that programs make again, by their ends and names in lower case."""
-
-CACHE_TAG = "CACHEDIR.TAG"
-"""The file by which an ignored directory says that everything in it is made again."""
 
 _PRODUCT_MAGIC = (
     b"\x7fELF", b"!<arch>\n", b"!<thin>\n", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe",
@@ -227,12 +224,6 @@ class _Scanner:
         if names >= BARE_REPOSITORY:
             self._found.repositories.append(Path(directory))
             return
-        if not depth_in_output and CACHE_TAG in names and directory != self._root:
-            # One that git has is no cache, whoever wrote the tag (https://bford.info/cachedir/).
-            tag = read_regular(f"{directory}/{CACHE_TAG}", 43)
-            if rules.ignored(directory, directory=True) and tag == b"Signature: 8a477f597d28d172789f06886806bc55":
-                self._found.outputs.append(Path(directory))
-                depth_in_output = 1
         if not depth_in_output and not _IGNORE_FILES.isdisjoint(names) and directory != self._root:
             rules = rules.entering(directory)
         if "pyvenv.cfg" in names:

@@ -13,29 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from tui_agent.files.inside import read_regular
-from tui_agent.files.own_git import run_git
 from tui_agent.files.ripgrep import IGNORE_FILES, ignore_files_are_plain
 from tui_agent.files.secret_files import file_holds_secret, is_for_people
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory, is_file
-
-ENVIRONMENT = {
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_LITERAL_PATHSPECS": "1",
-    "GIT_ALLOW_PROTOCOL": "",
-    "GIT_CONFIG_COUNT": "3",
-    "GIT_CONFIG_KEY_0": "core.fsmonitor",
-    "GIT_CONFIG_VALUE_0": "false",
-    "GIT_CONFIG_KEY_1": "core.hooksPath",
-    "GIT_CONFIG_VALUE_1": os.devnull,
-    "GIT_CONFIG_KEY_2": "diff.ignoreSubmodules",
-    "GIT_CONFIG_VALUE_2": "all",
-}
-"""What a free command gets beside its environment: git writes nothing, fetches nothing and looks into no submodule."""
 
 MAX_FILES = 20_000
 """Files below a directory that are looked at before a search of it; with more it asks."""
@@ -253,7 +235,7 @@ TABLE: dict[str, ProgramUsage] = {
     "which": ProgramUsage("a", first=(_name,), rest=_name),
     "whoami": ProgramUsage(),
 }  # fmt: skip
-"""Every program that is free, beside ``cd``, ``find`` and ``git``, which have forms of their own."""
+"""Every program that is free, beside ``cd`` and ``find``, which have forms of their own."""
 
 
 def is_free(command: str, folder: Path, project: Path) -> bool:
@@ -304,8 +286,8 @@ def read_line(command: str) -> SimpleCommands | None:
 
 def _admits(words: Sequence[str], place: CommandPlace) -> bool:
     program, rest = words[0], words[1:]
-    if program in {"find", "git"}:
-        return _find(rest, place) if program == "find" else _git(rest, place)
+    if program == "find":
+        return _find(rest, place)
     return program in TABLE and TABLE[program].admits(rest, place)
 
 
@@ -323,121 +305,3 @@ def _is_the_systems(program: str, project: Path) -> bool:
     """Return whether a name stands for a program that the project did not bring along, or for none."""
     found = None if program in _BUILTINS else shutil.which(program)
     return found is None or (found.startswith("/") and not Path(os.path.realpath(found)).is_relative_to(project))
-
-
-# -- git -----------------------------------------------------------------------------------------------------------
-#
-# A repository can name programs in its settings, lead elsewhere, and have others embedded in it. So git is free only at
-# a repository whose settings, line by line, are of a kind that is named here.
-
-_GIT_SETTINGS = re.compile(
-    r"""
-    [ \t]*(?:
-        (?:[#;][ -~\t]*)?
-        | \[(?:core|user|init|pull|push|merge|color)\] | \[(?:remote|branch)[ ]"[\w./+-]+"\]
-        | (?:repositoryformatversion|filemode|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol|ff
-            |rebase|default|defaultbranch|ui|name|email|url|pushurl|fetch|merge|remote|vscode-merge-base)
-          [ ]?=[ ]?[^\\\n]*
-        | bare[ ]?=[ ]?false
-    )[ \t]*
-    """,
-    re.VERBOSE | re.ASCII | re.IGNORECASE,
-)
-"""A line of settings that starts nothing and leads nowhere. ``remote`` is whom a branch follows: nothing is fetched."""
-_MAX_SETTINGS_BYTES = 65_536
-_FOREIGN_PARTS = ("commondir", "config.worktree", "info/attributes", "info/grafts", "objects/info/alternates")
-"""What would bring another repository or other settings in."""
-_REVISION_PART = r"(?:HEAD|@|[A-Za-z0-9][\w/.-]*)(?:[~^]\d*)*"
-_REVISION = re.compile(rf"{_REVISION_PART}(?:\.\.\.?{_REVISION_PART})?", re.ASCII)
-_COMMIT = re.compile(r"(?:HEAD|[0-9a-f]{40})(?:[~^]\d*)*", re.ASCII)
-"""A commit by a name that no reference of the repository can stand in for."""
-_FORMAT = r"--(?:format|pretty)=(?!.*%G)[\w :,.|<>()%-]*"
-_NAMES = r"--(?:stat|shortstat|numstat|name-only|name-status)"
-_PLAIN_SWITCHES = r"--(?:cached|staged|oneline|no-color|color=never|abbrev-commit)"
-_SWITCHES = {
-    "status": r"-s|-b|-sb|--short|--branch|--porcelain(?:=v[12])?|-uno|--untracked-files=no",
-    "diff": rf"{_NAMES}|{_PLAIN_SWITCHES}|-U\d{{1,4}}|-w|-b|--word-diff|--check",
-    "show": rf"{_NAMES}|{_PLAIN_SWITCHES}|-U\d{{1,4}}|{_FORMAT}",
-    "grep": r"-[nliwcFE]{1,4}",
-    "log": rf"{_NAMES}|{_PLAIN_SWITCHES}|{_FORMAT}|-p|-\d{{1,6}}|-n\d{{1,6}}|--max-count=\d{{1,6}}|--graph|--all"
-    r"|--decorate|--(?:no-)?merges|--reverse|--date=(?:short|iso|relative)"
-    r"|--(?:since|until|after|before|author|grep)=[ -~]*",
-    "branch": r"-a|-r|-v|-vv|--show-current|--all|--list",
-    "rev-parse": r"--abbrev-ref|--short|--show-toplevel|--is-inside-work-tree|--show-prefix",
-    "rev-list": r"--count",
-    "ls-files": r"-m|-o|-d|--others|--exclude-standard|--modified",
-}
-_ONLY_NAMES = re.compile(f"{_NAMES}|{_PLAIN_SWITCHES}|{_FORMAT}", re.ASCII)
-_WITH_PATHS = frozenset(_SWITCHES) - {"branch", "rev-parse"}
-"""Commands that read what they name; to others a file's name is a name like any: ``git branch data`` makes one."""
-_WITH_REVISIONS = frozenset({"diff", "show", "log", "rev-parse", "rev-list"})
-_LOGGED = re.compile(rf"{_NAMES}|{_PLAIN_SWITCHES}|{_FORMAT}|-p|-\d{{1,6}}", re.ASCII)
-"""Switches of ``git log`` that leave it at the commits before ``HEAD``."""
-
-
-def _git(words: Sequence[str], place: CommandPlace) -> bool:
-    """Return whether git, given these words, only reads and shows no secret. Looks at files, and runs our own git."""
-    name, *rest = words[1:] if words[:1] == ("--no-pager",) else words or ("",)
-    at = rest.index("--") if "--" in rest else len(rest)
-    switches = [word for word in rest[:at] if word.startswith("-")]
-    # What grep searches for comes first, and is neither a file nor a revision.
-    operands = [word for word in rest[:at] if not word.startswith("-")][int(name == "grep") :]
-    there = [word for word in operands if os.path.lexists(place.folder / word)]
-    revisions = [word for word in operands if word not in there]
-    paths = [*there, *rest[at + 1 :]]
-    known = name in _SWITCHES and all(re.fullmatch(_SWITCHES[name], switch, re.ASCII) for switch in switches)
-    if revisions and not (name in _WITH_REVISIONS and all(map(_REVISION.fullmatch, revisions))):
-        return False
-    if not known or (paths and name not in _WITH_PATHS) or not all(is_listable(path, place) for path in paths):
-        return False
-    shows_contents = name in {"diff", "show", "grep"} or (name == "log" and "-p" in switches)
-    names = any(re.fullmatch(_NAMES, switch, re.ASCII) for switch in switches)
-    only_names = names and all(map(_ONLY_NAMES.fullmatch, switches))
-    return is_plain(place) and (
-        not shows_contents or only_names or _shows_no_secret(name, switches, revisions, paths, place)
-    )
-
-
-def is_plain(place: CommandPlace) -> bool:
-    """Whether git run in a folder finds the project's own repository, and that has no settings that act."""
-    top = place.project / ".git"
-    between = [place.folder, *place.folder.parents][: len(place.folder.relative_to(place.project).parts)]
-    if any(os.path.lexists(folder / name) for folder in between for name in (".git", "HEAD")):
-        return False
-    if not is_directory(top) or any(map(_has_links, (top, top / "info", top / "objects"))):
-        return False
-    if any(os.path.lexists(top / name) for name in _FOREIGN_PARTS):
-        return False
-    settings = read_regular(top / "config", _MAX_SETTINGS_BYTES)
-    if settings is None or len(settings) == _MAX_SETTINGS_BYTES:
-        return False
-    if not all(_GIT_SETTINGS.fullmatch(line) for line in settings.decode("utf-8", "replace").split("\n")):
-        return False
-    staged = run_git(place.project, "ls-files", "-s", "-z")
-    return staged is not None and not any(row.startswith(b"160000 ") for row in staged.split(b"\0"))
-
-
-def _has_links(directory: Path) -> bool:
-    """Whether a directory of a repository, or anything in it, is a link: git shows a line of what it can't read."""
-    return directory.is_symlink() or (
-        is_directory(directory) and any(path.is_symlink() for path in directory.iterdir())
-    )
-
-
-def _shows_no_secret(
-    name: str, switches: Sequence[str], revisions: Sequence[str], paths: Sequence[str], place: CommandPlace
-) -> bool:
-    """Whether no file that is shown is one that usually holds secrets: our own git names all that may be."""
-    logged = name != "log" or all(map(_LOGGED.fullmatch, switches))
-    if not logged or not all(map(_COMMIT.fullmatch, revisions)) or any(map(is_sensitive, paths)):
-        return False
-    command = ["ls-files", "-z"]
-    if name != "grep":
-        cached = [switch for switch in switches if switch in {"--cached", "--staged"}]
-        merges = [] if name == "diff" else ["--format=", "-m"]
-        # What is no commit, such as the name of a file's contents, is refused by ``^{commit}``.
-        commits = [f"{revision}^{{commit}}" for revision in revisions]
-        command = [name, "--name-only", "-z", *merges, *cached, *commits]
-    found = run_git(place.folder, *command, "--", *paths)
-    shown = (found or b"").decode("utf-8", "replace").replace("\n", "\0").split("\0")
-    return found is not None and not any(is_sensitive(part) for path in shown for part in Path(path).parts)

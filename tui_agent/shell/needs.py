@@ -21,42 +21,10 @@ from tui_agent.shell.families import escaped, exceeded_family, family, run_by
 from tui_agent.shell.grammar import TABLE, is_free
 from tui_agent.shell.reader import ParsedLine, SimpleCommand, Word, listed, read_script
 
-# What commands are known to change: asked about before a run in the sandbox that would be for nothing. It is never a
-# reason to allow anything: what is not here is asked about when it has failed.
-
 _REPOSITORY = listed("add commit update-index update-ref gc init fetch")
 _BOTH = listed("am checkout cherry-pick merge mv pull rebase reset restore revert rm switch")
-"""Subcommands of git that write to the repository, and those that change files, too."""
-_FORMATTERS: dict[str, tuple[str, str]] = {
-    "ruff": (r"format|--fix", r"--check|--diff"),
-    "black": (r"", r"--check|--diff"),
-    "isort": (r"", r"-c|--check(-only)?|--diff"),
-    "rustfmt": (r"", r"--check"),
-    "cargo": (r"fmt|fix|--fix", r"--check"),
-    "gofmt": (r"-w", r"-d"),
-    "prettier": (r"-w|--write", r"--check"),
-    "eslint": (r"--fix", r"--fix-dry-run"),
-    "sed": (r"-i|--in-place", r"(?!)"),
-}
-"""A word with which a program rewrites files, "" for none that is needed, and one with which it only looks."""
-
-
-def changes_of(words: Sequence[str | None]) -> tuple[Change, ...]:
-    """Return what a simple command is known to change beyond build output."""
-    program, *rest = [word or "" for word in words] or [""]
-    if program in {"npx", "bunx"} and rest:
-        program, *rest = rest
-    if program == "git":
-        while rest and rest[0].startswith("-"):
-            rest = rest[2:] if rest[0] in {"-c", "-C"} else rest[1:]
-        name = rest[0] if rest else ""
-        return ("repository", "sources") if name in _BOTH else ("repository",) if name in _REPOSITORY else ()
-    if program not in _FORMATTERS:
-        return ()
-    rewrites, looks = _FORMATTERS[program]
-    meant = not rewrites or any(re.fullmatch(rewrites, word) for word in rest)
-    return ("sources",) if meant and not any(re.fullmatch(looks, word) for word in rest) else ()
-
+"""Subcommands of git that write to the repository, and those that change files, too: asked about before a run in the
+sandbox that would be for nothing. What is not here is asked about when it has failed."""
 
 MAX_NESTING = 5
 """Scripts within scripts (``sh -c 'sh -c …'``) that are looked into."""
@@ -223,7 +191,7 @@ def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
         unclear=unclear,
         always="" if unclear else _always(words, simple, pattern),
         exceeds="" if harmless else exceeded_family(words),
-        changes=() if harmless else changes_of([word.value for word in words]),
+        changes=() if harmless else _changes_of([word.value or "" for word in words]),
         aliases=tuple(dict.fromkeys((simple.source, *_aliases(simple.words)))),
     )
 
@@ -277,15 +245,27 @@ def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
     yield " ".join(shown)
     yield from run_by(shown)
     if program == "git":
-        rest = shown[1:]
-        while rest and rest[0].startswith("-"):
-            rest = rest[2:] if rest[0] in {"-C", "-c"} else rest[1:]
-            yield " ".join(["git", *rest])
+        yield from (" ".join(["git", *rest]) for rest in _without_options(shown[1:]))
     if program in _CARRIERS:
         yield from (" ".join(shown[first:]) for first in range(1, len(shown)))
         for script in (read_script(word.value) for word in words[1:] if word.value and depth < MAX_NESTING):
             for simple in script.commands:
                 yield from _aliases(simple.words, depth + 1) if simple.words else ()
+
+
+def _changes_of(words: Sequence[str]) -> tuple[Change, ...]:
+    """Return what a simple command is known to change beyond build output."""
+    *_, rest = _without_options(words[1:])
+    name = rest[0] if rest and words[0] == "git" else ""
+    return ("repository", "sources") if name in _BOTH else ("repository",) if name in _REPOSITORY else ()
+
+
+def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield what follows ``git`` with fewer and fewer of the options before its subcommand."""
+    yield words
+    while words and words[0].startswith("-"):
+        words = words[2:] if words[0] in {"-C", "-c"} else words[1:]
+        yield words
 
 
 def _path_texts(word: Word) -> list[str]:

@@ -182,7 +182,6 @@ def _child_environment(arguments: BashInput, context: ToolContext, *, inside: bo
     Raises:
         ToolError: it does something else by now than what was allowed.
     """
-    from tui_agent.shell.grammar import ENVIRONMENT
     from tui_agent.shell.needs import command_needs
 
     text = _checked(arguments.command)
@@ -197,7 +196,7 @@ def _child_environment(arguments: BashInput, context: ToolContext, *, inside: bo
     check_allowed((need for need in needs if need.permission is not Permission.BASH), context)
     if context.harmless and not all(need.harmless for need in needs):
         raise ToolError("It would do something else by now than when it was allowed; nothing was done.")
-    return environment | ENVIRONMENT if context.harmless else environment
+    return environment
 
 
 def _timeout(arguments: BashInput) -> float:

@@ -20,7 +20,7 @@ from tui_agent.ui.screens.picker import PickerRow, PickerScreen
 _IN_WORDS: tuple[tuple[str, str, str], ...] = (
     ("ask", "secrets: .env, keys, credentials", "even where reading is free"),
     ("allow", "any command", "in the sandbox, by mode"),
-    ("allow", "a short grammar: ls, cat, rg, git diff", "without a sandbox, too"),
+    ("allow", "a short grammar: ls, cat, rg, sed -n", "without a sandbox, too"),
     ("allow", "changing files of the project", "only in auto-edit"),
     ("ask", "git commit, a host, a place outside", "in the sandbox, too"),
 )
