@@ -68,13 +68,13 @@ def test_asking_about_every_command_is_stronger_than_the_sandbox(project: Path) 
     rules = rules_from_table({"bash": "ask"}, "user")
     assert verdict("pytest -q", project, boxed=True) is Action.ALLOW
     assert verdict("pytest -q", project, rules, boxed=True) is Action.ASK
-    assert verdict("git diff", project, rules, boxed=True) is Action.ALLOW
+    assert verdict("cat README.md", project, rules, boxed=True) is Action.ALLOW
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        "pytest -q",
+        "ruff format src",
         "make",
         "rm -rf build",
         "python3 -c 'print(1)'",
@@ -95,8 +95,6 @@ def test_in_the_sandbox_any_command_runs_unasked(project: Path, command: str, mo
     [
         ("git commit -m x", {"build": Action.ASK, "auto-edit": Action.ASK, "plan": Action.DENY}),
         ("git add . && pytest", {"build": Action.ASK, "auto-edit": Action.ASK, "plan": Action.DENY}),
-        ("ruff format src", {"build": Action.ASK, "auto-edit": Action.ALLOW, "plan": Action.ALLOW}),
-        ("sed -i s/a/b/ src/app.py", {"build": Action.ASK, "auto-edit": Action.ALLOW, "plan": Action.ALLOW}),
     ],
 )
 def test_what_is_known_to_change_more_than_its_mode_asks_before(
