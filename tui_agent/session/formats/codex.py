@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.entries import (
@@ -114,20 +113,13 @@ def _rollout(source: SourceFile) -> Rollout:
         head = next(lines, None)
     if head is None or head.value.get("type") != "session_meta":
         return Rollout(source)
-    meta = head.node("payload")
-    thread, at = meta.text("id", ""), meta.time("timestamp")
-    return Rollout(source, _name_of(source.path, thread), thread, at, _base(meta))
-
-
-def _name_of(path: Path, thread: str) -> str:
-    if not path.name.startswith(_NAME_BEGINS):
-        return thread
-    return path.stem[_NAME_HEAD:].rpartition("_")[2] or thread
-
-
-def _base(meta: Node) -> tuple[str, int] | None:
-    base = meta.node("history_base")
-    return (base.text("thread_id"), int(base.number("end_ordinal_exclusive"))) if base.value else None
+    meta, path = head.node("payload"), source.path
+    name = thread = meta.text("id", "")
+    if path.name.startswith(_NAME_BEGINS):
+        name = path.stem[_NAME_HEAD:].rpartition("_")[2] or thread
+    history = meta.node("history_base")
+    base = (history.text("thread_id"), int(history.number("end_ordinal_exclusive"))) if history.value else None
+    return Rollout(source, name, thread, meta.time("timestamp"), base)
 
 
 _SYNTHETIC = "codex:context"

@@ -1,15 +1,12 @@
 """A session as it leaves: everything of it that is exported, read once and in order."""
 
-import base64
-import json
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from contextlib import suppress
 
-from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 from tui_agent.session import entry_table
-from tui_agent.session.entries import Entry, FilePart, ImagePart, TextPart, ToolResultEntry, UserPart
+from tui_agent.session.entries import Entry, ToolResultEntry
+from tui_agent.session.errors import SessionNotFound
 from tui_agent.session.records import LeafMove, SessionInfo
 from tui_agent.session.rows import blobs_of
 from tui_agent.session.session import Session
@@ -43,19 +40,6 @@ class SessionCopy:
         for digest in dict.fromkeys(digest for entry in self.entries for digest in sorted(blobs_of(entry))):
             if (content := self.blob(digest)) is not None:
                 yield digest, content
-
-    def shown(self, part: UserPart) -> TextPart | ImagePart:
-        """Return a part as other programs can keep it: files and images that are gone as text."""
-        match part:
-            case FilePart(path=path, text=text):
-                return TextPart(text=f'<file path="{path}">\n{text}\n</file>')
-            case ImagePart() if self.blob(part.blob) is None:
-                return TextPart(text=f"[Image {part.path or part.mime}: no longer there]")
-            case _:
-                return part
-
-    def base64(self, part: ImagePart) -> str:
-        return base64.b64encode(self.blob(part.blob) or b"").decode("ascii")
 
 
 def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = None) -> SessionCopy:
@@ -94,16 +78,12 @@ def copies_of(store: Store, session_id: str) -> list[SessionCopy]:
         copies.append(copy)
         for entry in copy.entries:
             child = entry.metadata.session if isinstance(entry, ToolResultEntry) else None
-            if child and child not in known and _is_there(store, child):
+            if child and child not in known:
                 known.add(child)
-                waiting.append(child)
+                with suppress(SessionNotFound):  # it was deleted
+                    store.number(child)
+                    waiting.append(child)
     return copies
-
-
-def _is_there(store: Store, session_id: str) -> bool:
-    with store.reader() as connection:
-        found = connection.execute("SELECT 1 FROM sessions WHERE id = ? AND deleted_at IS NULL", (session_id,))
-        return found.fetchone() is not None
 
 
 def _attached(entries: Sequence[Entry], parents: dict[int, int | None]) -> list[Entry]:
@@ -116,22 +96,3 @@ def _attached(entries: Sequence[Entry], parents: dict[int, int | None]) -> list[
             parent = parents.get(parent)
         attached.append(entry if parent == entry.parent_id else entry.model_copy(update={"parent_id": parent}))
     return attached
-
-
-def json_line(record: dict[str, Any]) -> str:
-    return json.dumps(record, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n"
-
-
-def iso_time(at: int) -> str:
-    """Return milliseconds since the epoch as ISO 8601 in UTC."""
-    moment = datetime.fromtimestamp(at // 1000, tz=UTC) + timedelta(milliseconds=at % 1000)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def arguments_object(text: str) -> dict[str, Any]:
-    """Return what a tool was called with; other programs have no place for what is no object."""
-    try:
-        value = loads(text)
-    except ValueError:
-        value = text
-    return value if isinstance(value, dict) else {"arguments": value}

@@ -282,7 +282,7 @@ class _SessionImport:
         start = 0
         for ids in entry_table.chunks((row[0] for row in rows.fetchall()), _BATCH):
             here = entry_table.load(self.connection, number, ids, lambda _damaged: None)
-            there = entries[start : start + len(ids)]
+            there = [sound(entry) for entry in entries[start : start + len(ids)]]
             if len(here) != len(there) or any(map(ne, map(essence_of, here), map(essence_of, there))):
                 return False
             start += len(ids)

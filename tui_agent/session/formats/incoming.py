@@ -5,12 +5,10 @@ import binascii
 import hashlib
 import json
 import re
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from tempfile import SpooledTemporaryFile
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
@@ -19,7 +17,6 @@ from tui_agent.session.entries import (
     AssistantPart,
     CompactionEntry,
     Entry,
-    EntryAdapter,
     ImagePart,
     ModelChangeEntry,
     ReasoningPart,
@@ -33,7 +30,6 @@ from tui_agent.session.entries import (
 from tui_agent.session.formats.reading import ImportRefused, NoConversation, Node, SourceFile
 from tui_agent.session.ids import timed_uuid
 from tui_agent.session.records import LeafMove
-from tui_agent.session.rows import sound
 
 _READING = frozenset({"read"})
 _CHANGING = frozenset({"write", "edit", "multiedit", "patch", "notebookedit"})
@@ -98,104 +94,6 @@ def usage_of(counts: Node, keys: Mapping[str, str], *, cached_is_sent: bool = Fa
     return Usage(**tokens)
 
 
-_IN_MEMORY = 1_000_000
-"""Bytes of a session that stay in memory before they go to a temporary file."""
-_NEWEST = 64
-"""Entries kept as they are: the ones that are still being added to."""
-
-
-class _Spool:
-    """Byte strings put one after the other into a temporary file that is gone when nobody needs it."""
-
-    def __init__(self) -> None:
-        self._file: Any = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - lives as long as this
-        self._end = 0
-
-    def put(self, data: bytes) -> int:
-        """Keep bytes and return where they are."""
-        at = self._end
-        self._file.seek(at)
-        self._file.write(data)
-        self._end += len(data)
-        return at
-
-    def get(self, at: int, size: int) -> bytes:
-        """Return bytes that were kept."""
-        self._file.seek(at)
-        content: bytes = self._file.read(size)
-        return content
-
-
-class StagedEntries(Sequence[Entry]):
-    """Entries in their order; the newest in memory, all others on disk."""
-
-    def __init__(self) -> None:
-        self._spool = _Spool()
-        self._places = array("Q")
-        self._sizes = array("Q")
-        self._newest: dict[int, Entry] = {}
-
-    def append(self, entry: Entry) -> None:
-        self._newest[len(self._places)] = entry
-        self._places.append(0)
-        self._sizes.append(0)
-        while len(self._newest) > _NEWEST:
-            index = next(iter(self._newest))
-            self._keep(index, self._newest.pop(index))
-
-    def replace(self, index: int, entry: Entry) -> None:
-        if index in self._newest:
-            self._newest[index] = entry
-        else:
-            self._keep(index, entry)
-
-    def _keep(self, index: int, entry: Entry) -> None:
-        data = sound(entry).model_dump_json().encode()
-        self._places[index] = self._spool.put(data)
-        self._sizes[index] = len(data)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    @overload
-    def __getitem__(self, index: int) -> Entry: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Entry]: ...
-    def __getitem__(self, index: int | slice) -> Entry | Sequence[Entry]:
-        if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
-        at = index if index >= 0 else len(self) + index
-        if not 0 <= at < len(self):
-            raise IndexError(index)
-        if at in self._newest:
-            return self._newest[at]
-        return EntryAdapter.validate_json(self._spool.get(self._places[at], self._sizes[at]))
-
-
-class StagedBlobs(Mapping[str, bytes]):
-    """Contents by their digest, on disk."""
-
-    def __init__(self) -> None:
-        self._spool = _Spool()
-        self._places: dict[str, tuple[int, int]] = {}
-
-    def keep(self, content: bytes) -> str:
-        """Keep bytes and return their SHA-256 digest in hexadecimal."""
-        digest = hashlib.sha256(content).hexdigest()
-        if digest not in self._places:
-            self._places[digest] = (self._spool.put(content), len(content))
-        return digest
-
-    def __getitem__(self, digest: str) -> bytes:
-        return self._spool.get(*self._places[digest])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """Images that models take and browsers show."""
 
@@ -214,12 +112,13 @@ class IncomingSession:
     title: str = ""
     created_at: int = 0
     updated_at: int = 0
-    entries: StagedEntries = field(default_factory=StagedEntries)
+    entries: list[Entry] = field(default_factory=list)
     leaf: int | None = None
     last_id: int = 0
     labels: dict[int, str] = field(default_factory=dict)
     moves: list[LeafMove] = field(default_factory=list)
-    blobs: StagedBlobs = field(default_factory=StagedBlobs)
+    blobs: dict[str, bytes] = field(default_factory=dict)
+    """Contents by their SHA-256 digests in hexadecimal."""
     origin: tuple[str | None, int | None, str] = (None, None, "")
     """The session and the entry it comes from, and the kind of the subagent that works in it."""
     side_cost: float = 0
@@ -228,6 +127,12 @@ class IncomingSession:
     """What there is no room for here, by what it is."""
     damaged: list[int] = field(default_factory=list)
     """Numbers of the file's lines that could not be read."""
+
+    def keep_blob(self, content: bytes) -> str:
+        """Keep bytes and return their digest."""
+        digest = hashlib.sha256(content).hexdigest()
+        self.blobs[digest] = content
+        return digest
 
 
 def is_session_id(text: str) -> bool:
@@ -315,7 +220,7 @@ class SessionReader:
 
     def change(self, entry: Entry, **fields: object) -> None:
         """Replace an entry by one with other values."""
-        self.session.entries.replace(entry.id - 1, entry.model_copy(update=fields))
+        self.session.entries[entry.id - 1] = entry.model_copy(update=fields)
 
     def interrupt(self, entry_id: int | None) -> None:
         """Say of an answer that it was interrupted; other entries stay as they are."""
@@ -357,7 +262,7 @@ class SessionReader:
             content = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             raise node.refuse("an image is not base64") from None
-        return ImagePart(blob=self.session.blobs.keep(content), mime=mime)
+        return ImagePart(blob=self.session.keep_blob(content), mime=mime)
 
     # -- the end ----------------------------------------------------------------------------------------------
 

@@ -4,16 +4,20 @@ Both go on from one branch. What stands before the last compaction is its summar
 provider can read, and what the model is not shown are left out. Seen in files of Claude Code 2.1 and Codex 0.169.
 """
 
+import base64
 import json
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
+from tui_agent.json_text import loads
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
     CompactionEntry,
     Entry,
+    FilePart,
     ImagePart,
     ShellEntry,
     TextPart,
@@ -21,7 +25,7 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
-from tui_agent.session.formats.copies import SessionCopy, arguments_object, iso_time, json_line
+from tui_agent.session.formats.copies import SessionCopy
 
 _CODEX_VERSION = "0.169.0"
 _CLAUDE_VERSION = "2.1.330"
@@ -57,19 +61,19 @@ def write_claude_code(copy: SessionCopy, put: _Put) -> None:
             "type": message["role"],
             "message": message,
             "uuid": number,
-            "timestamp": iso_time(entry.created_at),
+            "timestamp": _iso_time(entry.created_at),
             **({"isCompactSummary": True} if isinstance(entry, CompactionEntry) else {}),
         }
-        put(json_line(record))
+        put(_json_line(record))
         above, answer = number, answer + 1
 
 
 def write_codex(copy: SessionCopy, put: _Put) -> None:
     def line(kind: str, payload: _Record, at: int) -> None:
-        put(json_line({"timestamp": iso_time(at), "type": kind, "payload": payload}))
+        put(_json_line({"timestamp": _iso_time(at), "type": kind, "payload": payload}))
 
     at = copy.info.created_at
-    head = {"id": copy.info.id, "timestamp": iso_time(at), "cwd": copy.info.cwd, "originator": "tui-agent"}
+    head = {"id": copy.info.id, "timestamp": _iso_time(at), "cwd": copy.info.cwd, "originator": "tui-agent"}
     # Without a provider Codex goes on with the one it is set to.
     line("session_meta", {**head, "cli_version": _CODEX_VERSION, "source": "cli"}, at)
     for entry in _seen(copy):
@@ -96,8 +100,15 @@ def _seen(copy: SessionCopy) -> Iterator[Entry]:
 def _said(copy: SessionCopy, entry: Entry) -> Iterator[TextPart | ImagePart]:
     """Yield the parts of a message in the user's name, files and commands as text."""
     match entry:
-        case UserEntry(parts=parts):
-            yield from map(copy.shown, parts)
+        case UserEntry():
+            for part in entry.parts:
+                match part:
+                    case FilePart(path=path, text=text):
+                        yield TextPart(text=f'<file path="{path}">\n{text}\n</file>')
+                    case ImagePart() if copy.blob(part.blob) is None:
+                        yield TextPart(text=f"[Image {part.path or part.mime}: no longer there]")
+                    case _:
+                        yield part
         case ShellEntry(excluded=False):
             yield TextPart(text=f"I ran `{entry.command}`:\n{entry.output}")
         case CompactionEntry() | BranchSummaryEntry():
@@ -116,13 +127,13 @@ def _claude_user(copy: SessionCopy, entry: Entry) -> list[_Record]:
 def _claude_part(copy: SessionCopy, part: TextPart | ImagePart) -> _Record:
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
-    return {"type": "image", "source": {"type": "base64", "media_type": part.mime, "data": copy.base64(part)}}
+    return {"type": "image", "source": {"type": "base64", "media_type": part.mime, "data": _base64(copy, part)}}
 
 
 def _claude_answer(entry: AssistantEntry) -> list[_Record]:
     text: list[_Record] = [{"type": "text", "text": entry.text}] if entry.text.strip() else []
     return text + [
-        {"type": "tool_use", "id": call.call_id, "name": call.tool, "input": arguments_object(call.arguments)}
+        {"type": "tool_use", "id": call.call_id, "name": call.tool, "input": _arguments(call.arguments)}
         for call in entry.tool_calls
     ]
 
@@ -133,7 +144,7 @@ def _codex_items(copy: SessionCopy, entry: Entry) -> Iterator[_Record]:
             if entry.text:
                 yield _codex_message("assistant", [{"type": "output_text", "text": entry.text}])
             for call in entry.tool_calls:
-                arguments = json.dumps(arguments_object(call.arguments))
+                arguments = json.dumps(_arguments(call.arguments))
                 yield {"type": "function_call", "name": call.tool, "arguments": arguments, "call_id": call.call_id}
         case ToolResultEntry():
             yield {"type": "function_call_output", "call_id": entry.call_id, "output": entry.output}
@@ -151,4 +162,25 @@ def _codex_message(role: str, content: list[_Record]) -> _Record:
 def _codex_part(copy: SessionCopy, part: TextPart | ImagePart) -> _Record:
     if isinstance(part, TextPart):
         return {"type": "input_text", "text": part.text}
-    return {"type": "input_image", "image_url": f"data:{part.mime};base64,{copy.base64(part)}"}
+    return {"type": "input_image", "image_url": f"data:{part.mime};base64,{_base64(copy, part)}"}
+
+
+def _base64(copy: SessionCopy, part: ImagePart) -> str:
+    return base64.b64encode(copy.blob(part.blob) or b"").decode("ascii")
+
+
+def _json_line(record: _Record) -> str:
+    return json.dumps(record, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n"
+
+
+def _iso_time(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _arguments(text: str) -> _Record:
+    """Return what a tool was called with as an object, which is all that these programs have a place for."""
+    try:
+        value = loads(text)
+    except ValueError:
+        value = text
+    return value if isinstance(value, dict) else {"arguments": value}

@@ -29,7 +29,12 @@ _DAY = 24 * 3600 * 1000
 
 def write(copies: Sequence[SessionCopy], put: Callable[[str], object]) -> None:
     for line in _whole(copies):
-        put(_json(line) + "\n")
+        try:
+            text = json.dumps(line, ensure_ascii=False)
+            text.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair stays as an escape
+            text = json.dumps(line)
+        put(text + "\n")
 
 
 def nodes(copies: Sequence[SessionCopy], where: str) -> Iterator[Node]:
@@ -44,15 +49,6 @@ def _whole(copies: Sequence[SessionCopy]) -> Iterator[dict[str, Any]]:
             yield line
             lines += 1
     yield {"type": "end", "lines": lines}
-
-
-def _json(line: dict[str, Any]) -> str:
-    try:
-        text = json.dumps(line, ensure_ascii=False)
-        text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair stays as an escape
-        return json.dumps(line)
-    return text
 
 
 def _lines(copy: SessionCopy, written: set[str]) -> Iterator[dict[str, Any]]:
@@ -208,7 +204,7 @@ class _Reader:
             content = base64.b64decode(node.text("data"), validate=True)
         except (binascii.Error, ValueError):
             raise node.refuse("the content is not base64") from None
-        if session.blobs.keep(content) != digest:
+        if session.keep_blob(content) != digest:
             raise node.refuse("the content is not what its digest says")
 
     def _close(self, session: IncomingSession) -> None:

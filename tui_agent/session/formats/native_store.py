@@ -24,8 +24,8 @@ from tui_agent.session.store import Store
 
 __all__ = ["is_file", "is_line", "read"]
 
-_PAGE = 200
-"""Sessions listed at once."""
+_ALL = -1
+"""What SQLite takes for no limit."""
 _APPLICATION_ID_AT = 68
 """Where SQLite keeps it in a file's header, four bytes."""
 
@@ -62,8 +62,8 @@ def _store(source: SourceFile) -> Iterator[list[IncomingSession]]:
     with tempfile.TemporaryDirectory(prefix="tui-agent-import-") as place:
         try:
             with Store(_copied(source.path, Path(place))) as store:
-                for session_id in list(_ids(store)):
-                    sessions = source.attempt(partial(_sessions, store, session_id, source))
+                for info in store.sessions(limit=_ALL):
+                    sessions = source.attempt(partial(_sessions, store, info.id, source))
                     if sessions:
                         yield sessions
         except ImportRefused:
@@ -90,13 +90,6 @@ def _copied(path: Path, place: Path) -> Path:
             if is_there(part := path.with_name(path.name + ending)):
                 shutil.copyfile(part, target.with_name(target.name + ending))
     return target
-
-
-def _ids(store: Store) -> Iterator[str]:
-    offset = 0
-    while page := store.sessions(limit=_PAGE, offset=offset):
-        yield from (info.id for info in page)
-        offset += len(page)
 
 
 def _sessions(store: Store, session_id: str, source: SourceFile) -> list[IncomingSession]:

@@ -133,14 +133,14 @@ def read_document(path: Path, limits: ImportLimits) -> Node:
     try:
         return parse_object(path.read_bytes(), _name(path))
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise _unreadable(path, error) from error
 
 
 def _check_size(path: Path, limit: int) -> None:
     try:
         size = path.stat().st_size
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise _unreadable(path, error) from error
     if size > limit:
         raise ImportRefused(f"{_name(path)} has {size // 1_000_000} MB; at most {limit // 1_000_000} can be imported.")
 
@@ -174,8 +174,7 @@ def _name(path: Path) -> str:
     return one_line(path.name, 120)
 
 
-def unreadable(path: Path, error: OSError) -> ImportRefused:
-    """Return the refusal of a file that the system does not let us read."""
+def _unreadable(path: Path, error: OSError) -> ImportRefused:
     return ImportRefused(f"{_name(path)} can't be read: {error.strerror or error}.")
 
 
@@ -213,7 +212,7 @@ class SourceFile:
                 with self.path.open("rb") as file:
                     self._head = file.read(_HEAD_BYTES)
             except OSError as error:
-                raise unreadable(self.path, error) from error
+                raise _unreadable(self.path, error) from error
         return self._head
 
     @property
@@ -268,7 +267,7 @@ class SourceFile:
                         self.damaged.append(number)
                         yield None
         except OSError as error:
-            raise unreadable(path, error) from error
+            raise _unreadable(path, error) from error
 
     @contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:
