@@ -73,4 +73,3 @@ def test_branches_part_where_the_tree_says(
         assert session.returns() == [entry.id for entry in path if (entry.parent_id or 0) != entry.id - 1]
         leaf = session.info.entry_count // 2 or 1
         assert session.reader.load_active(leaf) == session.path(leaf)
-        assert session.reader.load_tokens([entry.id for entry in path]) == [7] * len(path)

@@ -37,7 +37,9 @@ def turns(*, output_words: int = 60) -> Iterator[Entry]:
             ToolCallPart(call_id=f"c{number}.{at}", tool="read", arguments=f'{{"path": "src/file{number + at}.py"}}')
             for at in range(2)
         )
-        yield AssistantEntry(parts=(TextPart(text="I look at both."), *calls), model=MODEL, finish="tool_calls")
+        yield AssistantEntry(
+            parts=(TextPart(text="I look at both."), *calls), model=MODEL, finish="tool_calls", estimate=9_000
+        )
         for call in calls:
             yield ToolResultEntry(
                 call_id=call.call_id,
@@ -46,7 +48,7 @@ def turns(*, output_words: int = 60) -> Iterator[Entry]:
                 output=words(number, output_words),
                 title=f"src/file{number}.py",
             )
-        yield AssistantEntry(parts=(TextPart(text=words(number, 40)),), model=MODEL)
+        yield AssistantEntry(parts=(TextPart(text=words(number, 40)),), model=MODEL, estimate=9_000)
 
 
 def fill(

@@ -1,7 +1,7 @@
 """The agent of one session: what every way in (screen, headless, editor protocol) drives and listens to."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,7 +27,7 @@ from tui_agent.agent.hooks.hooks import Containment
 from tui_agent.agent.hooks.payloads import About
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.loop import Loop, MessageQueue, make_jobs
-from tui_agent.agent.mcp.questions import Answer, ServerQuestion
+from tui_agent.agent.mcp.questions import Asker
 from tui_agent.agent.mcp.records import McpServerStatus
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import Adjustable, AgentPorts
@@ -73,19 +73,12 @@ class SessionMcp:
         self._agent = agent
         self._hub = hub = agent.ports.mcp
         self._leave = (hub.subscribe(agent.channel.emit), hub.join(self))
-        self.asker: Callable[[ServerQuestion], Awaitable[Answer]] | None = None
+        self.asker: Asker | None = None
         """Asks the person; None where there is none."""
 
     @property
     def is_busy(self) -> bool:
         return self._agent.running
-
-    @property
-    def can_ask(self) -> bool:
-        return self.asker is not None
-
-    async def ask(self, question: ServerQuestion) -> Answer:
-        return Answer() if self.asker is None else await self.asker(question)
 
     def status(self) -> tuple[McpServerStatus, ...]:
         directory, model = self._agent.ports.directory, self._agent.model
@@ -95,12 +88,11 @@ class SessionMcp:
     async def reload(self) -> None:
         """Read the configuration anew and tell the model of the tools there are: the next request misses the cache."""
         await self._hub.reload()
-        self._agent.context.announce_tools()
+        self._agent.context.head.tools_wanted = True
         text = "The model is told of the servers' tools anew with the next request"
         self._agent.channel.emit(Notice(f"{text}; what the provider had cached is lost."))
 
     def close(self) -> None:
-        """Hear no more of the servers; they go on for others."""
         for leave in self._leave:
             leave()
 
@@ -152,7 +144,6 @@ class Agent:
 
     @property
     def counter(self) -> "TokenCounter":
-        """Counts in the tokens of its model: what a person is told of an entry's size comes from here."""
         return self.ports.directory.counter(self.model)
 
     @cached_property
@@ -174,23 +165,15 @@ class Agent:
         self.context.ensure_head()
 
     def keep(self, *entries: Entry, then: Callable[[], None] = lambda: None) -> None:
-        """Append entries now, or before the next step of a run: one in between could part a call from its result.
+        """Append entries now, or before the next step of a run, so that none of them parts a call from its result.
 
-        ``then`` updates what depends on the entries, after they are stored and before their events are sent.
-
-        Raises:
-            StoreError: they can't be stored; nothing was changed.
+        ``then`` updates what depends on them, before their events are sent. Raises StoreError: nothing was changed.
         """
         if not self.running:
             self._journal.append_many(entries, then)
             return
         self._loop.held_back.extend(entries)
         then()
-
-    def work_for(self, parent: "Agent") -> None:
-        """Share the parent's rules made by "always in this session"; its recorder watches the calls made here."""
-        self.tools.gate.session_rules = parent.tools.gate.session_rules
-        self.tools.recorder = parent.tools.recorder
 
     # -- what a screen shows ----------------------------------------------------------------------------------
 
@@ -236,10 +219,7 @@ class Agent:
         return self.context.size(at)
 
     def session_cost(self) -> float | None:
-        """Return the US dollars spent on all branches, with the title and subagents' work.
-
-        None when no price is known, and for a long session until ``warm`` has added them up.
-        """
+        """Return the US dollars spent on all branches; None without prices, and for a long session until it is warm."""
         if not self._are_costs_read:
             return None
         spent = [*self.session.reader.costs().values(), *filter(None, [self.session.info.side_cost])]
@@ -263,7 +243,6 @@ class Agent:
         return (*self.ports.knowledge.rows, *prompts)
 
     def switch_for(self, prepared: Prepared) -> None:
-        """Change to the model and the agent that a message wants, before it is submitted."""
         if prepared.model is not None:
             self.change_model(prepared.model)
         if prepared.mode is not None:
@@ -287,7 +266,6 @@ class Agent:
         return message.typed if message else None
 
     def interrupt(self) -> None:
-        """Stop the run where it is; the session can go on from there."""
         for task in (self._run, self._compacting, *self._beside):
             if task is not None:
                 task.cancel()
@@ -306,7 +284,6 @@ class Agent:
         self._run.add_done_callback(self._announce_end)
 
     def _announce_end(self, run: "asyncio.Task[RunEnded]") -> None:
-        """Send the event of the run's end, once the agent is idle."""
         self.channel.emit(RunEnded("interrupted") if run.cancelled() else run.result())
 
     def _prepare_project(self, event: AgentEvent) -> None:
@@ -410,7 +387,6 @@ class Agent:
         self.keep(with_summary(resolve(self.session.active_path()), text, self.counter.entry))
 
     async def warm(self) -> None:
-        """Get ready for the first message what takes time: best when the user is not typing."""
         await self.context.warm()
         if self.context.preview() is not None:
             self.channel.emit(HeadKnown())

@@ -80,7 +80,6 @@ class _Attempt:
     repetition: Repetition | None = None
 
     def check(self, said: list[str], added: int) -> None:
-        """Look now and then whether what is said goes round in a circle."""
         self.unchecked += added
         if self.unchecked >= CHECKED_CHARS:
             self.unchecked = 0
@@ -172,13 +171,8 @@ class Answerer:
     async def answer(self, request: ModelRequest, *, step: int, estimate: int, check: Check) -> AssistantEntry:
         """Send a request until it is answered and append the answer at the leaf.
 
-        ``estimate`` is the program's own count of the request in tokens; it is stored beside the reported usage.
-        ``check`` judges the arguments of calls that the model wrote as text.
-
-        Raises:
-            ModelError: every attempt allowed by the retry policy failed; what had come of the last one is appended.
-            asyncio.CancelledError: the run was interrupted; what had come is appended, or why it was waiting.
-            RepeatingAnswer: the model said the same again and again.
+        ``estimate`` is the program's own count of the request in tokens; ``check`` judges calls that the model wrote as
+        text. What came is appended too when it is cancelled or raises ModelError (out of retries), RepeatingAnswer.
         """
         number, loading = 1, 0.0
         self.unread = ""

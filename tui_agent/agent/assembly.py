@@ -120,11 +120,7 @@ def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile]
 
 
 def hold(session: Session, *, take_over: bool = False) -> Session:
-    """Take hold of a session and bring what a crash left into order.
-
-    Raises:
-        SessionHeld: another live program has it.
-    """
+    """Take hold of a session and bring what a crash left into order; raises SessionHeld for another program's."""
     session.hold(take_over=take_over)
     session.recover()
     return session

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import stat
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -19,7 +18,7 @@ from tui_agent.files.ignore import IgnoreRules, rows
 from tui_agent.files.inside import is_inside
 from tui_agent.files.secret_files import shown_line, shown_text
 from tui_agent.lazy import dataclass
-from tui_agent.path_checks import is_directory, is_file
+from tui_agent.path_checks import at_home, is_directory, is_file, is_there
 from tui_agent.safe_text import valid
 from tui_agent.session.entries import Entry, FilePart, ImagePart, TextPart, ToolResultEntry, ToolStatus, UserPart
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
@@ -61,7 +60,6 @@ class Naming:
     typed: str = ""
 
     def leaves_out(self, mention: FileMention, cwd: Path) -> bool:
-        """Return whether a file is not to be attached. Looks at links."""
         project = self.project
         if project is None or any(mention.written == own.written for own in file_mentions(self.typed)):
             return False
@@ -108,7 +106,8 @@ async def load_message(
         elif part is not None:
             files.append(_stored(part, put_blob))
         elif not mention.in_code:
-            missing.setdefault(await asyncio.to_thread(_why_not, mention, cwd), []).append(mention.written)
+            exists = await asyncio.to_thread(is_there, _path(mention.written, cwd))
+            missing.setdefault("it can't be read" if exists else "there is no such file", []).append(mention.written)
     entries = [part for number in entry_mentions(source) if (part := _entry(number, session)) is not None]
     problems = [
         f"Not attached, {why}: {', '.join(names)}."
@@ -135,7 +134,6 @@ def _entry(number: int, session: Session) -> FilePart | None:
 
 
 def _read(mention: FileMention, cwd: Path) -> FilePart | _Image | None:
-    """Return what a mention names; None when there is nothing to be had."""
     try:
         whole = _path(mention.written, cwd)
         if is_file(whole):
@@ -150,18 +148,8 @@ def _read(mention: FileMention, cwd: Path) -> FilePart | _Image | None:
     return None
 
 
-def _why_not(mention: FileMention, cwd: Path) -> str:
-    try:
-        mode = _path(mention.written, cwd).stat().st_mode
-    except (OSError, RuntimeError, ValueError):
-        return "there is no such file"
-    if stat.S_ISFIFO(mode):
-        return "it is a pipe"
-    return "it can't be read" if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else "it is a device or a socket"
-
-
 def _path(name: str, cwd: Path) -> Path:
-    return cwd / Path(name).expanduser()
+    return cwd / at_home(name)
 
 
 def _file(name: str, path: Path) -> FilePart | _Image:
@@ -182,7 +170,6 @@ def _file(name: str, path: Path) -> FilePart | _Image:
 
 
 def _lines(path: Path, first: int, last: int) -> str:
-    """Return some lines with their numbers, as ``read`` shows them."""
     shown: list[str] = []
     size = 0
     with path.open(encoding="utf-8", errors="replace") as file:

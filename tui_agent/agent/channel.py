@@ -22,7 +22,6 @@ T = TypeVar("T")
 
 
 def joined(members: list[T], member: T) -> Callable[[], None]:
-    """Add a member to a list; the returned function takes it out again."""
     members.append(member)
 
     def leave() -> None:
@@ -117,12 +116,9 @@ class Journal:
         return cast("EntryT", self.append_many([cast("Entry", entry)], then)[0])
 
     def append_many(self, entries: Iterable[Entry], then: Callable[[], None] = lambda: None) -> list[Entry]:
-        """Append entries in one transaction, each below the one before it, and tell of them in their order.
+        """Append entries in one transaction, each below the one before it, and send their events in that order.
 
-        ``then`` changes what rests on them: after they were stored, before anybody is told.
-
-        Raises:
-            StoreError: nothing was stored, and nothing is told.
+        ``then`` changes what rests on them, before the events. Raises StoreError: nothing was stored.
         """
         saved = self.session.append_many(entries)
         then()

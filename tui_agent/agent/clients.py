@@ -32,7 +32,6 @@ class RoutedClient:
         self._demo = demo
 
     def warm(self, model: str) -> None:
-        """Load what the model needs, so that it is ready when the first message is sent."""
         if model not in {NO_MODEL, DEMO_MODEL}:
             self._providers.warm(model)
 

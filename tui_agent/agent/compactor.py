@@ -187,11 +187,7 @@ class Compactor:
         return await asyncio.to_thread(boundaries, self._session.active_path(), count)
 
     async def compact(self, order: CompactionOrder, *, without_model: bool = False) -> CompactionOutcome:
-        """Plan, summarise and commit. ``without_model`` writes the summary by rule.
-
-        Raises:
-            asyncio.CancelledError: interrupted; the path is as it was.
-        """
+        """Plan, summarise and commit; ``without_model`` writes the summary by rule. Cancelled, it changes nothing."""
         path = self._session.active_path()
         self._channel.emit(CompactionStarted(order.trigger, self.size(order.model, path).history))
         outcome = CompactionOutcome("Interrupted.")
@@ -204,14 +200,14 @@ class Compactor:
         return outcome
 
     async def draft(self, order: CompactionOrder) -> Draft | Refusal | SummaryFailure:
-        """Plan and summarise, for a person to look at before ``commit``."""
         plan = await self.plan(order)
         return plan if isinstance(plan, Refusal) else await self._draft(plan, order)
 
     async def _draft(self, plan: CompactionPlan, order: CompactionOrder) -> Draft | Refusal | SummaryFailure:
         hooks, answer = self._ports.hooks, CompactAnswer()
         if await hooks.wanted("before_compact"):
-            answer = await hooks.before_compact(compaction_payload(plan, hooks.about, self._templates))
+            payload = compaction_payload(plan, hooks.about, self._templates)
+            answer = await hooks.ask_for_summary(payload, CompactAnswer)
         if answer.cancel:
             why = f"A hook cancelled it: {answer.message or 'no reason given'}"
             return Refusal(RefusalReason.CANCELLED, why)
@@ -371,7 +367,6 @@ class Compactor:
         return () if head is None else overhead_parts(head_parts(head, self._ports.directory.counter(model)))
 
     def size(self, model: str, path: Sequence[Entry] | None = None) -> ContextSize:
-        """Return the size of a path, of the active one by default, for a model."""
         path, directory = self._session.active_path() if path is None else path, self._ports.directory
         return measure(path, directory.limits(model), self._ports.settings.for_model(model), directory.counter(model))
 
@@ -431,7 +426,6 @@ class PreparedSummary:
         return self._draft is not None and self.holds(model)
 
     def holds(self, model: str) -> bool:
-        """Whether one is written, or being written, of the conversation as it is now."""
         place = self._place
         if place is None or place.model != model or place.changes is None:
             return False
@@ -446,7 +440,6 @@ class PreparedSummary:
         return self._task is None and self._draft is None and self._tried != self._occasion()
 
     def begin(self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]]) -> None:
-        """Begin to write one, unless it turns out to be ``needless``."""
         self._model = order.model
         self._task = asyncio.get_running_loop().create_task(self._prepare(order, needless))
 

@@ -41,7 +41,6 @@ class RoomMade:
 
     @property
     def sentence(self) -> str:
-        """What a person is told, "" when nothing was done."""
         parts = []
         if self.newest is not None:
             times = "once" if self.compactions == 1 else f"{self.compactions} times"
@@ -91,24 +90,14 @@ class ContextInspector:
         )
 
     async def timeline(self) -> list[Step]:
-        """Return every request of the path, oldest first, and last the one that would be sent next.
-
-        A thread adds them up: in a session of 100,000 entries that takes a second.
-        """
+        """Return every request of the path, oldest first, and last the one that would be sent next."""
         session, outline = self._session, self._session.path_outline()
         returns, now = session.returns(), self._context.size()
         wanted = _of_kinds(outline, CHANGING_KINDS)
         next_one = Step(None, session.leaf, 0, self._context.model, now.fixed, now.total, now.window, not now.estimated)
 
         def look() -> list[Step]:
-            ids = outline.ids
-            shape = PathShape(
-                ids,
-                session.reader.requests(),
-                session.reader.load(wanted),
-                returns,
-                lambda: session.reader.load_tokens(ids),
-            )
+            shape = PathShape(outline.ids, session.reader.requests(), session.reader.load(wanted), returns)
             steps = steps_of(shape, self._scale_of, self._context.settings().cache.ttl_seconds)
             marks = marks_after(shape, steps[-1].answer if steps else None)
             return [*steps, next_one._replace(marks=marks)]
@@ -197,10 +186,7 @@ class ContextInspector:
         return left if left >= least else 0
 
     def cached_tokens(self) -> int:
-        """Return the tokens of the next request that the provider can be expected to remember.
-
-        0 when it is cold, for a provider that never told of a cache, and below ``cache.warn_tokens``.
-        """
+        """Return the tokens of the next request that the provider should remember, 0 as for ``forgotten_tokens``."""
         return self._cached_total(warm=True)
 
     def _cached_total(self, *, warm: bool) -> int:

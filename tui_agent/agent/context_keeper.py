@@ -90,8 +90,6 @@ if TYPE_CHECKING:
 
 _ESTIMATE_ERROR = 0.02
 """Share by which an estimate may be off, once a model's tokens are known."""
-_EARLY_SHARE = 0.5
-"""Share of a threshold below the window's end from which on a person is told of it."""
 _LEAST_WINDOW = 4_000
 """Tokens of the smallest window that is learnt from a refusal without numbers."""
 ROUGH_SHARE = 0.15
@@ -111,12 +109,11 @@ class ContextKeeper:
         self._ports = ports
         self._channel = journal.channel
         self._templates = Templates.load(ports.prompt)
-        self._head = Head(journal, ports)
+        self.head = Head(journal, ports)
         self._overflows = 0
         self._warmed: set[str] = set()
         self._doubted: set[str] = set()
         self._told_of_effort: set[str] = set()
-        self._told_of_window: set[str] = set()
         self._known_meter: Meter | None = None
         self._first_mode = mode
         self._first_effort = effort
@@ -136,7 +133,6 @@ class ContextKeeper:
 
     @cached_property
     def compactor(self) -> "Compactor":
-        """Carries out compactions; made when the first one is thought of."""
         from tui_agent.agent.compactor import Compactor
 
         return Compactor(self._journal, self._ports)
@@ -156,7 +152,6 @@ class ContextKeeper:
         )
 
     def announce_effort(self) -> None:
-        """Say once that the model lacks the effort it is asked for."""
         problem = self.effort.shortfall
         if problem is not None and problem not in self._told_of_effort:
             self._told_of_effort.add(problem)
@@ -180,28 +175,21 @@ class ContextKeeper:
 
     async def gather_tools(self) -> None:
         """Give servers that are still starting a moment, where their tools would get into the head."""
-        if self._head.is_due(self.model, self.mode):
+        if self.head.is_due(self.model, self.mode):
             await self._ports.mcp.settle()
-
-    def announce_tools(self) -> None:
-        """Have the next request tell of servers' tools as they are then, although that loses the cache."""
-        self._head.tools_wanted = True
 
     def ensure_head(self) -> None:
         """See to it that the path has the head of this model and mode, and its effort; see ``Head.ensure``."""
-        self._head.ensure(self.model, self.mode, cache_cold=self._cache_cold())
+        self.head.ensure(self.model, self.mode, cache_cold=self._cache_cold())
         if self.chosen_effort is not None and self._view().effort is None:
             self._journal.append(EffortChangeEntry(effort=self.chosen_effort))
 
     def preview(self) -> SystemEntry | None:
-        """Return the head the first request of a session is going to have; None when the path has one.
-
-        None as well before ``warm``, because rendering and counting it would hold up the screen.
-        """
+        """Return the head of a session's first request; None where there is one, and before ``warm``: it takes time."""
         begin = self._session.active_path()[: _FIRST + 1]
         if self.model not in self._warmed or len(begin) > _FIRST or any(isinstance(e, SystemEntry) for e in begin):
             return None
-        return self._head.preview(self.model, self.mode)
+        return self.head.preview(self.model, self.mode)
 
     def path(self) -> list[Entry]:
         """Return what the next request is made of: the path, under the head it is going to have where it has none."""
@@ -267,11 +255,7 @@ class ContextKeeper:
         return (size.window - size.reserve if size.threshold is None else size.threshold) - size.total
 
     async def make_room(self) -> None:
-        """See to it that the next request fits: prune, then compact.
-
-        Raises:
-            ContextFullError: it does not fit, and compaction is off, paused, or could not help.
-        """
+        """See to it that the next request fits: prune, then compact; raises ContextFullError where it can't."""
         self._overflows = 0
         self._prune_images()
         counter, size = self._ports.directory.counter(self.model), self.size()
@@ -282,7 +266,6 @@ class ContextKeeper:
         if self.prepared is None or not self.prepared.holds(self.model):
             await self.prune(Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold()))
         size = self.size()
-        self._tell_of_effective_window(size)
         if (trigger := self._trigger(size)) is not None:
             await self._compact_when_due(trigger)
         elif size.threshold is None and size.total > size.window - size.reserve:
@@ -291,7 +274,6 @@ class ContextKeeper:
         self._look_ahead()
 
     def _look_ahead(self) -> None:
-        """Have the summary written that is going to be needed within a few steps, while the work goes on."""
         if self.prepared is not None:
             self.prepared.review(self.model)
         path, size, settings = self._session.active_path(), self.size(), self.settings().compaction
@@ -302,7 +284,6 @@ class ContextKeeper:
         self.compactor.prepared.begin(order, self._will_prune)
 
     async def _will_prune(self) -> bool:
-        """Whether pruning is going to make the room when the threshold is reached."""
         size = self.size()
         left = self.room_left()
         full = replace(size, history=size.history + left, total=size.total + left)
@@ -310,23 +291,11 @@ class ContextKeeper:
 
     @property
     def prepared(self) -> "PreparedSummary | None":
-        """The summary that is written before it is needed; None until a compaction was thought of."""
         return self.compactor.prepared if "compactor" in self.__dict__ else None
 
     @property
     def has_summary(self) -> bool:
         return self.prepared is not None and self.prepared.is_ready(self.model)
-
-    def _tell_of_effective_window(self, size: ContextSize) -> None:
-        """Say once, when it begins to matter, that a very large window is not used to its end."""
-        if not size.early or size.threshold is None or self.model in self._told_of_window:
-            return
-        if size.total > size.threshold * _EARLY_SHARE:
-            self._told_of_window.add(self.model)
-            tier = self._ports.directory.limits(self.model).price_tier
-            why = "above that each token costs more" if tier == size.threshold else "models lose track in more"
-            text = f"Of {size.window:,} tokens {size.threshold:,} are used before compaction: {why}."
-            self._channel.emit(Notice(f"{text} compaction.effective_window or a threshold changes that (/settings)."))
 
     async def compact_as_asked(self) -> None:
         while self.pending is not None:
@@ -334,11 +303,7 @@ class ContextKeeper:
             await self.compact("manual", focus or None)
 
     async def after_overflow(self, error: ModelError) -> None:
-        """Learn from a provider's overflow error and make room, so that the request can be sent once more.
-
-        Raises:
-            ContextFullError: it was refused before, or no room could be made.
-        """
+        """Learn from a provider's overflow error and make room for one more try; raises ContextFullError."""
         self._learn_from_overflow(error)
         self._overflows += 1
         if self._overflows >= OVERFLOW_ATTEMPTS:
@@ -405,7 +370,6 @@ class ContextKeeper:
         return plan.tokens_freed
 
     def _prune_images(self) -> None:
-        """Turn images into placeholders where the next request would hold too many or too heavy ones."""
         path, settings = self._session.active_path(), self.settings().images
         if not self._ports.directory.traits(self.model).vision or not any(map(images_of, path)):
             return
@@ -456,7 +420,6 @@ class ContextKeeper:
         return await asyncio.to_thread(plan_prune, view, rules, reason)
 
     async def after_run(self) -> None:
-        """Do what can wait until the agent is idle: prune if that is the setting."""
         self._prune_images()
         if self.settings().prune.when == "run_end":
             await self.prune(Moment(run_ended=True))
@@ -526,7 +489,6 @@ class ContextKeeper:
         return self._ports.settings.for_model(self.model)
 
     def _meter(self) -> Meter:
-        """Return the meter of the path; it is kept while model, window and settings stay the same."""
         directory, settings = self._ports.directory, self.settings()
         limits, counter = directory.limits(self.model), directory.counter(self.model)
         known = self._known_meter
@@ -545,7 +507,6 @@ class ContextKeeper:
         return last is not None and last.model != self.model
 
     def cache_state(self) -> CacheState:
-        """Return whether the provider can be expected to remember the last request."""
         last = self._last_answer()
         used = last.created_at if last is not None and last.model == self.model else None
         return cache_state(used, self._ports.clock(), self.settings().cache, ttl=self._cache_ttl())
@@ -560,7 +521,6 @@ class ContextKeeper:
         return not self.cache_state().warm
 
     def _in_turn(self) -> bool:
-        """Whether the model is in the middle of its work: the newest message is a tool's."""
         return isinstance(newest_message(self._session.active_path()), ToolResultEntry)
 
     def _images(self, request: ModelRequest) -> dict[str, bytes]:
@@ -590,10 +550,7 @@ _WAYS_OUT = {
 
 
 class ContextFullError(UserFacingError):
-    """The next request does not fit and nothing more may be done unasked; the message offers choices.
-
-    ``compacted``: that was tried just now, and is no choice.
-    """
+    """The next request does not fit; the message offers choices, to compact only if it was not just ``compacted``."""
 
     def __init__(self, why: str, *, compacted: bool = False) -> None:
         choices = "; ".join(f"{command}: {does}" for command, does in list(_WAYS_OUT.items())[compacted:])

@@ -3,20 +3,16 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tui_agent.context.arguments import parse_object
 from tui_agent.context.budget import ContextSize, ModelLimits, RequestModel, Weights, head_parts, measure, within
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings, standings
+from tui_agent.context.files import call_path
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
 from tui_agent.session.previews import preview_of
-
-PATH_ARGUMENTS = ("path", "file_path", "file")
-"""Names of arguments that say which file a call is about."""
-
 
 _CACHED_SLACK = 1.02
 
@@ -65,12 +61,10 @@ class ContextMap:
 
     @property
     def estimate(self) -> int:
-        """Sum of all blocks: the estimate of the whole request."""
         return sum(block.tokens for block in self.blocks)
 
     @property
     def shares(self) -> dict[Standing, int]:
-        """Tokens of the history by how the model has them."""
         found: dict[Standing, int] = {}
         for block in self.blocks:
             if not block.is_head:
@@ -160,7 +154,7 @@ def _history_rows(
     view: ContextView, path: Sequence[Entry], weights: Weights, counter: TokenCounter, found: Standings
 ) -> Iterator[tuple[ContextBlock, float]]:
     ages = _ages(path)
-    calls = _calls(view)
+    files = _files_of_calls(view)
     answered = view.answered()
     shown = view.entries if view.compaction is None else (view.compaction, *view.entries)
     for entry in shown:
@@ -179,7 +173,7 @@ def _history_rows(
             state=state,
             standing=found.of(entry.id, entry.kind),
             tool=entry.tool if isinstance(entry, ToolResultEntry) else None,
-            path=_path(entry, calls),
+            path=entry.metadata.path or files.get(entry.id) if isinstance(entry, ToolResultEntry) else None,
             age_entries=age_entries,
             age_steps=age_steps,
             hidden=0 if view.is_open(entry.id) else max(0, counter.calibrated(whole - tokens)),
@@ -202,7 +196,6 @@ def _sized(rows: Sequence[tuple[ContextBlock, float]], cached: frozenset[int]) -
 
 
 def _ages(path: Sequence[Entry]) -> dict[int, tuple[int, int]]:
-    """Return, per entry, how many entries and how many answers came after it."""
     ages: dict[int, tuple[int, int]] = {}
     steps = 0
     for after, entry in enumerate(reversed(path)):
@@ -211,21 +204,12 @@ def _ages(path: Sequence[Entry]) -> dict[int, tuple[int, int]]:
     return ages
 
 
-def _calls(view: ContextView) -> dict[int, str]:
-    """Return the arguments of the call each result answers."""
-    calls: dict[int, str] = {}
+def _files_of_calls(view: ContextView) -> dict[int, str | None]:
+    """Return, per result, the file that its call names."""
+    files: dict[int, str | None] = {}
     for entry in view.entries:
         if isinstance(entry, AssistantEntry):
             for call, result in zip(entry.tool_calls, view.results.get(entry.id, ()), strict=False):
                 if result is not None:
-                    calls[result.id] = call.arguments
-    return calls
-
-
-def _path(entry: Entry, calls: dict[int, str]) -> str | None:
-    if not isinstance(entry, ToolResultEntry):
-        return None
-    if entry.metadata.path:
-        return entry.metadata.path
-    values = parse_object(calls.get(entry.id, "")) or {}
-    return next((values[name] for name in PATH_ARGUMENTS if isinstance(values.get(name), str)), None)
+                    files[result.id] = call_path(call.arguments)
+    return files

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from hashlib import sha256
-from itertools import pairwise
 
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.files import call_path
@@ -38,15 +37,10 @@ _PHRASE_ROUNDS, _PHRASE_CHARS = 18, 300
 _DATA_CHARS = 6_000
 """Characters of equal rows of a table, a dump, a drawing, JSON, or of code in a fence: those may be meant."""
 _PHRASE_WORDS = 2
-_COUNTED_WORDS = 4
-_COUNTED_CHARS = 12_000
-"""Characters of a sentence in which nothing but numbers change: an answer may count, for a while."""
 MAX_REPEATED_ANSWERS = 5
 """The repeating answer since the user's last word that ends the run, whatever was said to those before."""
 REPEATING = "repeating"
 """Why a message follows an answer that was stopped because it repeats itself."""
-_NEAR_CHARS = 2_000
-"""Where the sentence before is looked for."""
 LOOKED_AT_CHARS = 16_000
 """The end of an answer in which repetition is looked for."""
 _SUFFIX = 64
@@ -54,7 +48,6 @@ MAX_CALLS_EXAMINED = 80
 """Calls looked at: a multiple of ``CHANGING_CALLS``, so that what goes on for longer is asked about each time."""
 
 _WORD = LazyPattern(r"[^\W\d_]{2,}")
-_DIGITS = LazyPattern(r"\d+")
 _RECORD = LazyPattern(r"\s*[\[{(<\"'].*[\]})>\"'],?\s*", re.DOTALL)
 """A row of JSON, of a list in code or of XML."""
 _TIMES = LazyPattern(r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|sec|secs|seconds?)\b|\b\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?\b")
@@ -106,11 +99,7 @@ DEFAULT_LOOP_RULES = LoopRules()
 
 
 def detect(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES) -> DoomLoop | None:
-    """Return the loop that running the call would continue, or None.
-
-    ``path`` runs to the assistant entry that asks for the call or further, and may be only the end of the whole
-    path. The newest call with that id is the one about to run.
-    """
+    """Return the loop that the newest call of that id would continue, or None; the end of a path is enough."""
     calls = _up_to(_calls(path, rules.problem_of), call_id)
     return _detect(calls, rules) if calls else None
 
@@ -279,7 +268,6 @@ class Repetition:
 
 
 def repeated_answers(path: Sequence[Entry]) -> int:
-    """Return how many answers were stopped since the user's last word because they repeat themselves."""
     count = 0
     for entry in reversed(path):
         if isinstance(entry, UserEntry):
@@ -290,25 +278,17 @@ def repeated_answers(path: Sequence[Entry]) -> int:
 
 
 def find_repetition(text: str) -> Repetition | None:
-    """Return what a text repeats at its end, None while it says something new; looks at little more than its end.
-
-    Sentences may differ in numbers that count up or down; rows that do are a list and are let go.
-    """
+    """Return what a text repeats at its end, None while it says something new; looks at little more than its end."""
     tail = text[-LOOKED_AT_CHARS:]
-    period = _period(tail)
-    if period:
-        unit, rounds, start = tail[-period:], 1, len(text) - period
-        while start >= period and text[start - period : start] == unit:
-            rounds, start = rounds + 1, start - period
-        is_long = _is_enough(text, start, unit, rounds)
-        return Repetition(unit, rounds, (rounds - 2) * period) if is_long else None
-    return _find_counting(text, tail)
-
-
-def _period(tail: str) -> int:
-    """Return the characters after which the end of a text comes again, 0 where it is new."""
     before = tail.rfind(tail[-_SUFFIX:], 0, len(tail) - 1) if len(tail) > _PHRASE_CHARS else -1
-    return len(tail) - _SUFFIX - before if before >= 0 else 0
+    if before < 0:
+        return None
+    period = len(tail) - _SUFFIX - before
+    unit, rounds, start = tail[-period:], 1, len(text) - period
+    while start >= period and text[start - period : start] == unit:
+        rounds, start = rounds + 1, start - period
+    is_long = _is_enough(text, start, unit, rounds)
+    return Repetition(unit, rounds, (rounds - 2) * period) if is_long else None
 
 
 def _is_enough(text: str, start: int, unit: str, rounds: int) -> bool:
@@ -332,27 +312,3 @@ def _is_fenced(text: str) -> bool:
         is_open ^= text.startswith("```", place) and not before.strip(" \t")
         place = text.find("`", end) if end >= 0 else -1
     return is_open
-
-
-def _find_counting(text: str, tail: str) -> Repetition | None:
-    if "\n" in tail[-_COUNTED_CHARS:]:
-        return None
-    end = _DIGITS.sub("0", tail[-_NEAR_CHARS:])
-    period = _period(end)
-    unit = end[-period:] if period else ""
-    each = unit.count("0")
-    if not each or len(_WORD.findall(unit)) < _COUNTED_WORDS:
-        return None
-    plain = _DIGITS.sub("0", tail)
-    rounds = 1
-    while plain[-period * (rounds + 1) : -period * rounds] == unit:
-        rounds += 1
-    if rounds < _PHRASE_ROUNDS or rounds * period < _COUNTED_CHARS or _is_fenced(text):
-        return None
-    numbers = list(_DIGITS.finditer(tail))
-    values = [int(number[0]) for number in numbers[-each * rounds :]]
-    if not all(len({b - a for a, b in pairwise(values[place::each])}) == 1 for place in range(each)):
-        return None
-    # Where the third round begins: before its first number, and as far before that as in every round.
-    start = numbers[-each * (rounds - 2)].start() - unit.index("0")
-    return Repetition(tail[-period:], rounds, len(tail) - start)

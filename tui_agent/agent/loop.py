@@ -199,7 +199,6 @@ class Loop:
         return ended
 
     async def _run_until_idle(self) -> RunEnded:
-        """Work until nothing is left; what is asked for in the instant the work ends is still done in this run."""
         while True:
             try:
                 ended = await self._work()
@@ -260,10 +259,7 @@ class Loop:
                 await self._attach_instructions()
 
     async def _must_go_on(self) -> bool:
-        """Run the project's check, if there is one, and return True if the model has to mend what it found.
-
-        A run in which no tool was called is not checked: a question was answered.
-        """
+        """Run the project's check if a tool was called, and return True if the model has to mend what it found."""
         wanted = self.ports.check
         if wanted is None or not self.has_called:
             return False
@@ -311,11 +307,7 @@ class Loop:
                 return answer
 
     def _tell_unread(self, problem: str) -> None:
-        """Tell the model once that a call it wrote as text can't be read.
-
-        Raises:
-            StopRunError: it was told since its last call, and did it again.
-        """
+        """Tell the model that a call it wrote as text can't be read; raises StopRunError if it was told just before."""
         for entry in reversed(self.session.active_path()[:-1]):
             if isinstance(entry, UserEntry) and entry.synthetic == UNREAD_CALL:
                 raise StopRunError(f"The model writes its tool calls as text that can't be read. {problem}")
@@ -326,7 +318,6 @@ class Loop:
         self.journal.append(_synthetic(UNREAD_CALL, f"{self.ports.prompt('unread_call').strip()}\n\n{problem}"))
 
     async def _attach_instructions(self) -> None:
-        """Append the instructions for the files of the newest tool results that the model does not see yet."""
         path, knowledge = self.session.active_path(), self.ports.knowledge
         results = [entry.metadata for entry in since(path, AssistantEntry) if isinstance(entry, ToolResultEntry)]
         touched = tuple(dict.fromkeys(name for row in results for name in (*row.read_files, *row.modified_files)))
@@ -339,11 +330,7 @@ class Loop:
             self.journal.append(UserEntry(parts=(intro, *files), synthetic=REASON))
 
     async def _take_messages(self) -> None:
-        """Append what the user sent: steering at once, a follow-up only when the work at hand is done.
-
-        Raises:
-            StopRunError: a hook refused all that the run was to begin with.
-        """
+        """Append what the user sent, a follow-up when the work is done; raises StopRunError if hooks refused it all."""
         working = self.step > 0 and not self._nothing_left()
         waiting = self.queue.snapshot()
         await self._admit(self.queue.take_steering(), mid_run=working)
@@ -390,7 +377,6 @@ class Loop:
         return isinstance(entry, AssistantEntry) and entry.finish == "pause" and not entry.tool_calls
 
     def _is_cut_off(self) -> bool:
-        """Whether the newest message is an answer that broke off after it had said something."""
         entry = newest_message(self.session.active_path())
         if not isinstance(entry, AssistantEntry) or entry.tool_calls:
             return False

@@ -20,13 +20,6 @@ _FILE = LazyPattern(r'@(?:"([^"\n]+)"|([^\s"]+))')
 _ENTRY = LazyPattern(r"#(\d{1,9})(?![\w-])")
 _RANGE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?")
 _END = ".,;:!?)"
-_SURROUNDING_CHARS = 200
-"""Characters around a mention that tell whether it stands in code."""
-_DECLARATION = LazyPattern(
-    r"(@\w|async |def |class |func? |fun |export |import |public |private |protected |static |final |abstract |"
-    r"override |interface |enum |void |var |val |let |const |(\w+[\w<>\[\]]*) \w+\s*[(=;])"
-)
-"""How a line begins that a decorator or an annotation stands before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +31,7 @@ class FileMention:
     first: int | None = None
     last: int | None = None
     in_code: bool = False
-    """Whether it stands where code has such words: decorators, annotations, tags of comments, rules of style sheets."""
+    """Whether it may be a word of code: within backticks, or like a decorator in a text of several lines."""
 
 
 def has_mention(text: str) -> bool:
@@ -49,13 +42,15 @@ def has_mention(text: str) -> bool:
 def file_mentions(text: str) -> list[FileMention]:
     """Return the files a message names, each once, without punctuation that ends a sentence."""
     found: dict[str, FileMention] = {}
-    fences = seen = 0
+    ticks = seen = 0
     for match in _words(_FILE, text):
-        fences += text.count("```", seen, match.start())
+        ticks += text.count("`", seen, match.start())
         seen = match.start()
         written = match[1] or match[2].rstrip(_END)
+        begins_line = not text[max(0, seen - 40) : seen].rpartition("\n")[2].strip(" \t/*#")
+        is_word = "\n" in text and begins_line and not {".", "/"} & set(written)
         if written and (written not in found or found[written].in_code):
-            found[written] = replace(_file(written), in_code=fences % 2 == 1 or _is_code(text, match))
+            found[written] = replace(_file(written), in_code=ticks % 2 == 1 or is_word or "(" in written)
     return list(found.values())
 
 
@@ -70,26 +65,6 @@ def _file(written: str) -> FileMention:
         return FileMention(written, written)
     first = max(1, int(found[2]))
     return FileMention(written, found[1], first, max(first, int(found[3])) if found[3] else first)
-
-
-def _is_code(text: str, match: re.Match[str]) -> bool:
-    """Whether the place looks like code somebody pasted: a sentence begins, goes on and ends in another way."""
-    earliest, latest = max(0, match.start() - _SURROUNDING_CHARS), match.end() + _SURROUNDING_CHARS
-    start = max(earliest, text.rfind("\n", earliest, match.start()) + 1)
-    end = text.find("\n", match.end(), latest)
-    before, after = text[start : match.start()], text[match.end() : end if end >= 0 else latest].strip()
-    if before.count("`") % 2:
-        return True
-    if before.strip(" \t/*#") or not match[2]:
-        return False
-    follows = text[end + 1 : latest].lstrip() if end >= 0 else ""
-    return (
-        bool(before.strip())
-        or "(" in match[2]
-        or after.endswith(("{", ";", ")"))
-        or _DECLARATION.match(after) is not None
-        or (not after and _DECLARATION.match(follows) is not None)
-    )
 
 
 def _words(pattern: LazyPattern, text: str) -> Iterator[re.Match[str]]:

@@ -61,11 +61,7 @@ class Navigator:
         self._prompts = SummaryPrompts.load(ports.prompt)
 
     def plan(self, target: int | None, *, continue_from_here: bool = False) -> MovePlan:
-        """Return what a move to an entry does: where the leaf goes, what is left, what comes back into the prompt.
-
-        Raises:
-            EntryNotFound: there is no such entry.
-        """
+        """Return where a move puts the leaf, what it leaves, what comes back into the prompt; raises EntryNotFound."""
         session = self._session
         parting = session.reader.parting(session.leaf, target)
         return plan_move(parting, target, session.entries, continue_from_here=continue_from_here)
@@ -75,10 +71,7 @@ class Navigator:
     ) -> None:
         """Carry out a planned move. ``focus`` None moves without a summary; "" summarises, a text says what matters.
 
-        Files stay as they are; ``checkpoints.rewind`` takes them along.
-
-        Raises:
-            NavigationError: a run is going on, a hook cancelled it, or the summary failed; nothing changed.
+        Files stay as they are; ``checkpoints.rewind`` takes them along. Raises NavigationError: nothing changed.
         """
         self._refuse()
         answer = await self._ask_hooks(plan, focus)
@@ -94,22 +87,12 @@ class Navigator:
         self._context.follow_path()
 
     async def go(self, leaf: int | None) -> None:
-        """Make an entry the leaf, without a summary.
-
-        Raises:
-            EntryNotFound: there is no such entry.
-            NavigationError: a run is going on, or a hook cancelled it.
-        """
+        """Make an entry the leaf, without a summary; raises EntryNotFound, NavigationError."""
         self._refuse()
         await self._step(leaf, lambda: self._session.move(leaf))
 
     async def undo(self) -> int | None:
-        """Undo the newest thing that was done; returns the leaf.
-
-        Raises:
-            NothingToUndo: there is none.
-            NavigationError: as for ``go``.
-        """
+        """Undo the newest thing that was done and return the leaf; raises NothingToUndo, NavigationError."""
         self._refuse()
         return await self._step(self._session.history.target("undo"), self._session.undo)
 
@@ -140,14 +123,13 @@ class Navigator:
         hooks.tell(AfterTree(about=hooks.about, leaf=leaf, old_leaf=old, summary=summary))
 
     async def _ask_hooks(self, plan: MovePlan, focus: str | None) -> SummaryAnswer:
-        """Ask the hooks about a move; raises NavigationError where one of them does not want it."""
         hooks = self._ports.hooks
         if not await hooks.wanted("before_tree"):
             return SummaryAnswer()
         settings = self._ports.settings.for_model(self._context.model)
         templates = Templates.load(self._ports.prompt)
         given = move_payload(plan, await self._left(plan), focus, hooks.about, settings.compaction, templates)
-        answer = await hooks.before_tree(given)
+        answer = await hooks.ask_for_summary(given, SummaryAnswer)
         if answer.cancel:
             raise NavigationError(f"A hook cancelled the move: {answer.message or 'no reason given'}")
         return answer
@@ -155,12 +137,7 @@ class Navigator:
     async def merge(
         self, other: int, *, focus: str = "", progress: Callable[[str], None] | None = None
     ) -> BranchSummaryEntry:
-        """Tell the current branch what happened on the way to another leaf, without moving.
-
-        Raises:
-            NavigationError: a run is going on, the other branch holds nothing of its own, or the summary failed;
-                nothing changed.
-        """
+        """Tell the current branch what happened on the way to another leaf; raises NavigationError: nothing changed."""
         self._refuse()
         plan = plan_merge(self._session.reader.parting(other, self._session.leaf), self._session.entries)
         if plan is None:

@@ -131,16 +131,13 @@ class AgentPorts(Adjustable):
         await self.tool_files.load(ToolPlace(self.cwd, self.project, self.environment, self.sandbox))
 
     def of_servers(self, tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
-        """Return tools of servers without those that have the name of one of ours."""
         taken = {tool.name for tool in self.own_tools}
         return tuple(tool for tool in tools if tool.name not in taken)
 
     def adjustable(self) -> Adjustable:
-        """Return what of these ports follows the settings, as it is now."""
         return Adjustable(**{changed.name: getattr(self, changed.name) for changed in fields(Adjustable)})
 
     def adopt(self, adjusted: Adjustable) -> None:
-        """Follow changed settings: whoever works with these ports asks them each time."""
         for changed in fields(adjusted):
             setattr(self, changed.name, getattr(adjusted, changed.name))
 

@@ -22,12 +22,9 @@ _COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?:\s+(.*))?", re.DOTALL)
 
 
 async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str = "") -> Prepared:
-    """Return the message for a text: a command's if it begins with the name of one.
+    """Return the message for a text: a command's if it begins with the name of one; raises CommandError.
 
     ``piped`` is added to it as it is: nobody typed it, so what it names is not looked at.
-
-    Raises:
-        CommandError: it is a command that cannot be used.
     """
     await asyncio.to_thread(ports.knowledge.load)
     if found := _COMMAND.fullmatch(text.strip()):
@@ -47,13 +44,7 @@ def _with(parts: tuple[UserPart, ...], piped: str) -> tuple[UserPart, ...]:
 
 
 async def prepare_command(name: str, arguments: str, session: Session, ports: AgentPorts) -> Prepared | None:
-    """Return the message of a command, a skill (``skill:NAME``), a server's prompt or one of ours; else None.
-
-    The message knows the line it was typed as.
-
-    Raises:
-        CommandError: it runs commands, and the project it came with is not trusted; or the server refused.
-    """
+    """Return the message of a command, a skill, a server's prompt or one of ours, else None; raises CommandError."""
     prepared = await _made(name, arguments, session, ports)
     if prepared is None or not isinstance(first := prepared.parts[0], TextPart):
         return prepared
@@ -132,12 +123,10 @@ def subagents_of(ports: AgentPorts) -> dict[str, AgentSpec]:
 
 
 def gives_tasks(ports: AgentPorts) -> bool:
-    """Whether there is what starts subagents."""
     return not ports.is_subagent and any(tool.traits.starts_agents for tool in ports.tools)
 
 
 def all_named(ports: AgentPorts) -> tuple[Named, ...]:
-    """Return what can be named now: agents first, then resources of the servers that are ready."""
     specs = subagents_of(ports).values() if gives_tasks(ports) else ()
     agents = tuple(Named(spec.name, spec.description, "agent") for spec in specs)
     resources = (Named(row.mention, row.description or row.name, "resource") for row in ports.mcp.resources())

@@ -152,7 +152,6 @@ class Head:
         )
 
     def _announce_changes(self, head: SystemEntry) -> None:
-        """Name the instruction files that are not as the head has them, once for each change."""
         text = "\n".join((*head.blocks, head.opening))
         changed = [item for item in self._ports.knowledge.instructions if item.section not in text]
         new = [item.name for item in changed if item.section not in self._told]

@@ -33,10 +33,7 @@ MAX_LIVE_CHARS = 20_000
 async def run_shell(
     command: str, ports: AgentPorts, channel: EventChannel, recorder: Recorder | None = None, *, excluded: bool
 ) -> ShellEntry:
-    """Run a command in the working directory and return its entry, not yet appended.
-
-    Cancelling it ends the command; the entry has what was printed until then.
-    """
+    """Run a command and return its entry, not yet appended; cancelled, it ends it and returns what was printed."""
     started = ports.clock()
     call_id = f"{SHELL_CALL}{started}"
     channel.emit(ToolStarted(call_id, "$", command, ""))
@@ -102,6 +99,5 @@ async def run_check(command: str, ports: AgentPorts, view: "View", recorder: Rec
 
 
 def race_result(check: CheckEntry) -> CheckResult:
-    """Return what a race keeps of a check."""
     lines = [line for line in check.output.splitlines() if line.strip()][-LAST_LINES:]
     return CheckResult(exit_code=check.exit_code, seconds=check.seconds, last_lines=tuple(lines))

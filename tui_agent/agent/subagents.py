@@ -29,7 +29,7 @@ from tui_agent.context.templates import fill
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import AssistantEntry, Entry, SubagentEntry
+from tui_agent.session.entries import AssistantEntry, SubagentEntry
 from tui_agent.session.session import Session
 from tui_agent.tools.base import SubagentReport
 from tui_agent.tools.functions.tool_files import ToolFiles
@@ -68,7 +68,6 @@ class Subagents:
         self._branches: dict[str, Session] = {}
 
     def adopt(self, adjusted: Adjustable) -> None:
-        """Have the subagents that work now follow changed settings, each as far as its kind lets it."""
         for call_id, worker in self.working.items():
             worker.adopt(_within(self._kinds[call_id], adjusted))
 
@@ -83,11 +82,7 @@ class Subagents:
     async def run(
         self, agent: str, task: str, report: Callable[[str], None], *, call_id: str, in_conversation: bool = False
     ) -> SubagentReport:
-        """Have a subagent do a task for a call; cancelling ends it and everything it started.
-
-        Raises:
-            ToolError: there is no such kind, or it cannot go on from a conversation.
-        """
+        """Have a subagent do a task for a call; cancelling ends it and everything it started. Raises ToolError."""
         specs = subagents_of(self._parent.ports)
         spec = specs.get(agent)
         if spec is None:
@@ -123,7 +118,8 @@ class Subagents:
     def _begin(self, agent: str, task: str, call_id: str, *, in_conversation: bool) -> Session:
         """Begin a branch: where the request that made the call ended, or at nothing, for a head of its own."""
         parent = self._parent.session
-        asked = next((entry for entry in reversed(parent.active_path()) if _asks(entry, call_id)), None)
+        answers = (entry for entry in reversed(parent.active_path()) if isinstance(entry, AssistantEntry))
+        asked = next((one for one in answers if any(call.call_id == call_id for call in one.tool_calls)), None)
         session = parent.beside(asked.parent_id if in_conversation and asked is not None else None)
         call = parent.leaf if asked is None else asked.id
         session.append(SubagentEntry(agent=agent, task=task, call_id=call_id, call=call))
@@ -155,12 +151,9 @@ class Subagents:
                 mode = Mode.BUILD  # the mode is another agent's name, whose prompt and tools are not this one's
         own.adopt(_within(spec, ports.adjustable()))
         worker = Agent(session, own, model=model, mode=mode, effort=effort)
-        worker.work_for(parent)
+        worker.tools.gate.session_rules = parent.tools.gate.session_rules
+        worker.tools.recorder = parent.tools.recorder
         return worker
-
-
-def _asks(entry: Entry, call_id: str) -> bool:
-    return isinstance(entry, AssistantEntry) and any(call.call_id == call_id for call in entry.tool_calls)
 
 
 def _within(spec: AgentSpec, settings: Adjustable) -> Adjustable:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tui_agent.context.budget import Report, judge
 from tui_agent.context.cache import CAUSE_OF_KIND, BreakCause, CacheMiss, missed_tokens
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, SystemEntry, kinds
+from tui_agent.session.entries import Entry, SystemEntry, kinds
 from tui_agent.session.records import RequestRecord
 
 CHANGING_KINDS = kinds(lambda kind: kind.edits_view or kind.breaks_prefix)
@@ -65,7 +65,6 @@ class Step(NamedTuple):
 
     @property
     def history(self) -> int:
-        """Tokens of everything but prompt and tools."""
         return self.total - self.head
 
 
@@ -74,26 +73,23 @@ class PathShape:
     """What a timeline is made of. ``ids`` is the path; all else ascends.
 
     ``requests`` may be of other branches too, ``changes`` are the entries of `CHANGING_KINDS` on the path, ``returns``
-    the entries before which another branch was left. ``tokens`` returns the stored estimates of the path's entries;
-    it is asked only where neither provider nor program said how big a request was.
+    the entries before which another branch was left.
     """
 
     ids: Sequence[int]
     requests: Sequence[RequestRecord]
     changes: Sequence[Entry]
     returns: Sequence[int]
-    tokens: Callable[[], Sequence[int]]
 
 
 def steps_of(shape: PathShape, scale_of: Callable[[str], ModelScale], cold_seconds: int) -> list[Step]:
-    """Return the requests that were answered on a path, oldest first.
+    """Return the requests that were answered on a path and whose size is known, oldest first.
 
     ``cold_seconds`` is how long a provider remembers a request.
     """
     scales: dict[str, ModelScale] = {}
     steps: list[Step] = []
     head = 0
-    estimates: _Estimates | None = None
     caching: set[str] = set()
     before: RequestRecord | None = None
     for at, record, between, has_returned in _walk(shape):
@@ -103,10 +99,10 @@ def steps_of(shape: PathShape, scale_of: Callable[[str], ModelScale], cold_secon
         for entry in between:
             head = entry.tokens if isinstance(entry, SystemEntry) else head
         exact = record.prompt > 0 and judge(record, record.estimate) is Report.USABLE
-        total = record.prompt if exact else record.estimate
-        if not total:
-            estimates = estimates or _Estimates(shape)
-            total = scale.calibrated(estimates.before(at))
+        total = record.prompt if exact else record.estimate or record.prompt
+        if not total:  # of another program, which did not say
+            before = record
+            continue
         if record.cache_read or record.cache_write:
             caching.add(model)
         miss = _miss(before, record, between, cold_seconds) if model in caching else None
@@ -168,7 +164,6 @@ def _walk(shape: PathShape) -> Iterator[tuple[int, RequestRecord, Sequence[Entry
 def _miss(
     before: RequestRecord | None, record: RequestRecord, between: Sequence[Entry], cold_seconds: int
 ) -> CacheMiss | None:
-    """Return what the provider's cache missed of a request, with what the path tells of the cause."""
     if before is None or before.failed or record.failed:
         return None
     found = missed_tokens(before, record)
@@ -183,42 +178,3 @@ def _miss(
         return CacheMiss(*found, BreakCause.HEAD)
     is_cold = record.created_at - before.created_at > cold_seconds * 1_000
     return CacheMiss(*found, BreakCause.COLD if is_cold else None)
-
-
-class _Estimates:
-    """How big the requests of a path were by the stored estimates alone."""
-
-    def __init__(self, shape: PathShape) -> None:
-        self._sums = [0]
-        tokens = shape.tokens()
-        silent = {entry.id for entry in shape.changes if not entry.is_sent}
-        for entry_id, size in zip(shape.ids, tokens, strict=True):
-            self._sums.append(self._sums[-1] + (0 if entry_id in silent else size))
-        self._shape = shape
-        self._passed = 0
-        self._head = 0
-        self._base = 0
-        """What has to be added to the sums: what compactions and prunes took out counts below zero."""
-
-    def before(self, at: int) -> int:
-        """Return the tokens of the request made of the first ``at`` entries; to be asked in ascending order."""
-        ids, changes = self._shape.ids, self._shape.changes
-        limit = ids[at] if at < len(ids) else ids[-1] + 1
-        while self._passed < len(changes) and changes[self._passed].id < limit:
-            self._take(changes[self._passed])
-            self._passed += 1
-        return max(0, self._head + self._sums[at] + self._base)
-
-    def _take(self, entry: Entry) -> None:
-        match entry:
-            case SystemEntry():
-                self._head = entry.tokens
-            case CompactionEntry(first_kept_id=first):
-                place = bisect_left(self._shape.ids, entry.id)
-                kept = place if first is None else min(place, bisect_left(self._shape.ids, first))
-                # Its own estimate is in the sums; what stands before the first kept entry is out of them.
-                self._base = -self._sums[kept]
-            case PruneEntry(tokens_freed=freed):
-                self._base -= freed
-            case _:
-                pass

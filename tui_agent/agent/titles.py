@@ -14,6 +14,7 @@ from tui_agent.agent.ports import Owner
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.protocol import ModelError
+from tui_agent.safe_text import one_line
 from tui_agent.session.entries import TextPart, UserPart
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import typed_text
@@ -45,7 +46,8 @@ class Titles:
         text = " ".join(part.text for part in parts if isinstance(part, TextPart)).strip()
         if not text or self._session.info.title:
             return
-        self._message, self._given = text, _short(typed_text(parts).strip().split("\n", 1)[0].strip())
+        first_line = typed_text(parts).strip().partition("\n")[0]
+        self._message, self._given = text, one_line(first_line, TITLE_LENGTH)
         self._session.set_title(self._given)
 
     async def aclose(self) -> None:
@@ -93,7 +95,3 @@ def clean_title(answer: str) -> str:
         return ""
     title = lines[0].removeprefix("Title:").strip().strip("\"'“”«»*#` ").removesuffix(".")
     return title if 0 < len(title) <= TITLE_LENGTH * 2 and title.isprintable() else ""
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= TITLE_LENGTH else f"{text[: TITLE_LENGTH - 1].rstrip()}…"

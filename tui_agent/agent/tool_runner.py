@@ -130,12 +130,7 @@ class ToolRunner:
         """Watches what calls change in files; None where nobody does."""
 
     async def run(self, parts: Sequence[ToolCallPart]) -> None:
-        """Run the calls of one answer and append one result for each.
-
-        Raises:
-            asyncio.CancelledError: interrupted; the calls without a result have got one that says so.
-            StopRunError: the user, or nobody to ask, ended a doom loop; as above.
-        """
+        """Run the calls of one answer and append one result for each, whatever happens: cancelled, StopRunError."""
         calls = [self._prepare(part) for part in parts[:MAX_CALLS]]
         calls += [_Call(part, error=TOO_MANY) for part in parts[MAX_CALLS:]]
         try:
@@ -160,7 +155,6 @@ class ToolRunner:
         self._append_all([(self._prepare(part), ToolStatus.DENIED, ToolResult(message)) for part in parts])
 
     async def aclose(self) -> None:
-        """Wait for interrupted calls to end their processes."""
         if self._leftovers:
             await asyncio.wait(self._leftovers, timeout=2)
 
@@ -173,19 +167,15 @@ class ToolRunner:
     def _prepare(self, part: ToolCallPart) -> _Call:
         call = _Call(part)
         try:
-            tool = find_tool(part.tool, self._known_tools())
-            self._check_kind(tool)
+            tool, kind = find_tool(part.tool, self._known_tools()), self._ports.kind
+            # The model is told of more tools than its kind has, so that the provider's cache holds.
+            if kind is not None and not kind.allows(tool.name):
+                has = ", ".join(kind.tools or ())
+                return _Call(part, error=f"Not run: {tool.name} is not for {kind.name}, which has: {has}.")
             call.tool, call.arguments = tool.resolve(parse_arguments(tool, part.arguments))
         except ToolError as error:
             call.error = str(error)
         return call
-
-    def _check_kind(self, tool: Tool[Any]) -> None:
-        """Refuse a tool that the model is told of, so that its provider's cache holds, and that is not for its kind."""
-        kind = self._ports.kind
-        if kind is not None and not kind.allows(tool.name):
-            has = ", ".join(kind.tools or ())
-            raise ToolError(f"Not run: {tool.name} is not for {kind.name}, which has: {has}.")
 
     def _known_tools(self) -> tuple[Tool[Any], ...]:
         tools = (*self._ports.own_tools, *self._ports.of_servers(self._ports.mcp.known()))
@@ -252,7 +242,6 @@ class ToolRunner:
     def _open(
         self, call: _Call, tool: Tool[Any], arguments: ToolInput, needs: Sequence[PermissionNeed], context: ToolContext
     ) -> None:
-        """Give a call the view it runs in, and whom to ask when that is not enough."""
         command = tool.command(arguments)
         grants = self.gate.opened_by(needs, context.project, tool.name)
         every_host = PermissionNeed(Permission.NETWORK, EVERY_HOST, aliases=(command,))
@@ -302,7 +291,6 @@ class ToolRunner:
             raise
 
     async def _run_checked(self, tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> ToolResult:
-        """Run a call; what it writes is looked over by checkers afterwards."""
         written = await asyncio.to_thread(tool.touches, arguments, context) if tool.traits.writes else ()
         async with self.diagnostics.watching(written):
             return await run_watched(self.recorder, tool, arguments, context)
@@ -359,10 +347,7 @@ class ToolRunner:
     # -- doom loops -----------------------------------------------------------------------------------------
 
     async def _loop_refusal(self, call: _Call) -> str | None:
-        """Return None when the call doesn't go round in a circle or may all the same, otherwise what to tell the model.
-
-        Raises StopRunError where the run is to end here.
-        """
+        """Return what to tell the model of a call that goes round in a circle, None if it may; raises StopRunError."""
         path = self._session.active_path()
         rules = LoopRules(frozenset(self._allowed_loops), lambda tool: tool_traits()[tool].writes, self.problem_of)
         loop = detect(path, call.part.call_id, rules)
@@ -404,10 +389,7 @@ class ToolRunner:
         return not allowed and self.gate.decide(_REPEATED_ANSWER).action is not Action.ALLOW
 
     async def after_repetition(self, answer: AssistantEntry, found: Repetition) -> str:
-        """Ask about an answer that was stopped because it repeats itself; returns what to tell the model.
-
-        Raises StopRunError where the run is to end here.
-        """
+        """Ask about an answer stopped for repeating itself; returns what to tell the model, raises StopRunError."""
         before = repeated_answers(self._session.active_path())
         nobody = self.gate.decide(_REPEATED_ANSWER).action is Action.DENY
         if before >= (1 if nobody else MAX_REPEATED_ANSWERS - 1):
@@ -444,7 +426,6 @@ class ToolRunner:
 
     @staticmethod
     def _outputs_of(loop: DoomLoop, path: Sequence[Entry]) -> tuple[str, ...]:
-        """Return the last results of the calls in the circle, oldest first."""
         asked = {
             call.call_id
             for entry in path

@@ -138,7 +138,7 @@ def _diagnostics_lines(agent: Agent) -> list[str]:
     lines += ["", Heading("Checkers")]
     lines += [
         f"  {pattern}: {one_line(commands if isinstance(commands, str) else '; '.join(commands), 120) or 'none'}"
-        for pattern, commands in checked.settings.commands.items()
+        for pattern, commands in agent.ports.diagnostics.commands.items()
     ]
     for checker in KNOWN_CHECKERS:
         found = find_checker(checker.name, project, project)

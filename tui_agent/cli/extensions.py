@@ -3,10 +3,10 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
+from dataclasses import replace
 from pathlib import Path
 
-from tui_agent.agent.hooks.hooks import ENTRY_POINTS, Hooks, LoadedHooks, from_entry_points, from_settings
+from tui_agent.agent.hooks.hooks import Hooks, LoadedHooks, from_settings
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.settings import (
     ConnectionContext,
@@ -147,18 +147,15 @@ class Extensions:
         return Hooks(lambda: self.load_hooks(cwd))
 
     def load_hooks(self, cwd: Path) -> LoadedHooks:
-        """Return the commands of the settings, then the functions of installed packages."""
-        installed = from_entry_points(entry_points(group=ENTRY_POINTS))
         try:
             config = self.config(cwd)
-            held = [(hook, self._held_back(cwd, hook.command, hook.sandboxed)) for hook in config.hooks]
-            environment = SafeEnvironment(os.environ, config.sandbox.env)
-            ours = from_settings((hook for hook, why in held if not why), cwd, environment, self._pinned.changed)
-            problems = tuple(f"The hook “{hook.command}” is left out: {why}" for hook, why in held if why)
-            ours = LoadedHooks(ours.handlers, (*ours.problems, *problems))
         except ConfigError as error:
-            ours = LoadedHooks(problems=(str(error),))
-        return LoadedHooks((*ours.handlers, *installed.handlers), (*ours.problems, *installed.problems))
+            return LoadedHooks(problems=(str(error),))
+        held = [(hook, self._held_back(cwd, hook.command, hook.sandboxed)) for hook in config.hooks]
+        environment = SafeEnvironment(os.environ, config.sandbox.env)
+        ours = from_settings((hook for hook, why in held if not why), cwd, environment, self._pinned.changed)
+        problems = tuple(f"The hook “{hook.command}” is left out: {why}" for hook, why in held if why)
+        return replace(ours, problems=problems)
 
     def config(self, cwd: Path) -> Config:
         """Return the settings that hold in a directory, read now.

@@ -114,15 +114,6 @@ class EntryReader:
         """
         return self.load(active_ids(self._spine, self.ids_to(leaf), self.load))
 
-    def load_tokens(self, ids: Sequence[int]) -> list[int]:
-        """Return the stored estimates of ascending entries, 0 for missing ones; from any thread."""
-        if not ids:
-            return []
-        known: dict[int, int] = {}
-        for found, _letters, tokens in self._fetch(range(ids[0], ids[-1] + 1), entry_table.tree_rows):
-            known.update(zip(found, tokens, strict=True))
-        return [known.get(entry_id, 0) for entry_id in ids]
-
     def keep(self, entries: Iterable[Entry]) -> None:
         """Have entries at hand for the next time they are asked for."""
         with self._recalling:

@@ -1,13 +1,11 @@
 """Every example in docs/examples/hooks, in a real agent, as its configuration says."""
 
-import importlib.util
 import json
 import os
 import shutil
 import sys
 import tomllib
 from collections.abc import Callable
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ import pytest
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Reply, ScriptedClient, call
 from tui_agent.agent.events import MessageRefused, Notice, PermissionAsked
-from tui_agent.agent.hooks.hooks import Hooks, LoadedHooks, from_entry_points, from_settings
+from tui_agent.agent.hooks.hooks import Hooks, from_settings
 from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.navigator import NavigationError
@@ -178,28 +176,3 @@ async def test_run_end_is_told_how_it_went(start: Start) -> None:
     assert (told["reason"], told["answer"], told["steps"]) == ("done", "Hello there.", 1)
     assert told["about"]["session"] == harness.session.id  # type: ignore[index]
     assert told["about"]["model"] == "test/model"  # type: ignore[index]
-
-
-async def test_functions_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = importlib.util.spec_from_file_location("hooks_example", EXAMPLES / "package.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "hooks_example", module)
-    spec.loader.exec_module(module)
-    points = [
-        EntryPoint("ours", "hooks_example", "tui_agent.hooks"),
-        EntryPoint("gone", "no_such_package", "tui_agent.hooks"),
-        EntryPoint("empty", "json", "tui_agent.hooks"),
-    ]
-    client = ScriptedClient([Reply(calls=(call("write", path="generated/x.py", content="1"),)), Reply("I see.")])
-    harness = make_agent(tmp_path, client, hooks=Hooks(lambda: from_entry_points(points)))
-    await harness.say("go")
-    await harness.agent.aclose()
-    assert result(harness).status is ToolStatus.DENIED
-    assert "made by `make code`" in result(harness).output
-    notices = [notice.message for notice in harness.of(Notice)]
-    assert any("gone cannot be loaded" in text for text in notices)
-    assert any("empty has no function" in text for text in notices)
-    assert "Run 1 ended: done." in notices
-    assert isinstance(from_entry_points([]), LoadedHooks)

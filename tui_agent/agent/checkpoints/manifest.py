@@ -40,7 +40,6 @@ class Manifest(dict[str, Stamp]):
     """Files that have other names too, by which they may be changed unseen."""
 
     def had(self, stamp: Stamp) -> bool:
-        """Whether a file that is new since was among these under another name, or has been written since."""
         if stamp.modified >= self.began - CLOCK_TOLERANCE_NS:
             return True
         return (stamp.inode, stamp.modified, stamp.size) in self._contents
@@ -66,11 +65,7 @@ class TooLargeError(Exception):
 
 
 async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
-    """Return what is in a project now: ignored files, caches, links and repositories' own data are left out.
-
-    Args:
-        root: the project.
-        apart: directories that are none of the project's business.
+    """Return what is in a project now, but for ignored files, caches, links, repositories' data and what is ``apart``.
 
     Raises:
         TooLargeError: there is too much of it.
@@ -140,7 +135,6 @@ def _stamped(root: Path, names: list[str], apart: Sequence[Path]) -> Manifest:
 
 
 def _bare_repositories(names: list[str]) -> Iterator[str]:
-    """Yield the directories that are repositories without files of their own, with a slash at the end."""
     places = [name.removesuffix("HEAD") for name in names if f"/{name}".endswith("/HEAD")]
     known = set(names) if places else set()
     for place in places:
@@ -173,12 +167,7 @@ class WatchedProject:
         self._last: Manifest | None = None
 
     async def look(self) -> Manifest:
-        """Return what is in the project; the same object as before where nothing is different.
-
-        Raises:
-            TooLargeError: there is too much of it.
-            OSError: it can't be listed.
-        """
+        """Return what is in the project, the same object where nothing is different; raises as `manifest_of`."""
         last, self._last = self._last, None
         seen = None
         if last is not None and (touched := await asyncio.to_thread(self._watch.touched)) is not None:

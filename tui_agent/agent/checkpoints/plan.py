@@ -44,7 +44,6 @@ class RestoreStep:
 
     @property
     def what(self) -> str:
-        """What happens to the file: "create", "delete" or "change"."""
         if not self.wanted.exists:
             return "delete"
         return "change" if self.now.exists else "create"
@@ -88,12 +87,7 @@ def changes_in(entries: Iterable[Entry]) -> list[FileChange]:
 
 
 def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list[Difference]:
-    """Return how files differ between two entries, by path.
-
-    Args:
-        back: the changes from the common ancestor to here, oldest first.
-        forth: those from the common ancestor to there.
-    """
+    """Return how files differ, by path; ``back`` and ``forth`` lead from the common ancestor to here and to there."""
     backs, forths = _by_path(back), _by_path(forth)
     found = []
     for path in sorted(backs.keys() | forths.keys()):
@@ -114,13 +108,7 @@ def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list
 def decide(
     found: Iterable[Difference], current: Callable[[str], Image], kept: Callable[[Image], bool]
 ) -> tuple[tuple[RestoreStep, ...], tuple[Conflict, ...]]:
-    """Return what can be restored and what has to stay.
-
-    Args:
-        found: the differences.
-        current: returns a file as it is now.
-        kept: whether the content of an image is still to be had.
-    """
+    """Return what can be restored and what has to stay; ``kept`` says whether an image's content is still to be had."""
     steps: list[RestoreStep] = []
     conflicts: list[Conflict] = []
     stuck: set[str] = set()

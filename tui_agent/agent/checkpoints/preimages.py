@@ -59,7 +59,6 @@ class GitObjects:
         return found
 
     def expect(self, names: Iterable[str]) -> None:
-        """Take note of what `content` will be asked for, in this order."""
         self._expected = [name for name in names if name]
         self._read_ahead = {}
 
@@ -122,6 +121,8 @@ class Shelf:
 
     def prepare(self, manifest: Manifest) -> None:
         """See to it that what is in the manifest can be read later as it is now, as far as time and room allow."""
+        if self._end > MAX_SHELF_BYTES // 2:
+            self._forget_gone(manifest)
         missing = [path for path, stamp in manifest.items() if (self._known.get(path) or (None,))[0] != stamp]
         missing = [path for path in missing if manifest[path].size <= MAX_FILE_BYTES]
         if len(missing) > MAX_UNCHECKED_FILES:
@@ -132,8 +133,6 @@ class Shelf:
                 if (name := objects.get(path)) is not None and sizes.get(name) == manifest[path].size:
                     self._known[path] = (manifest[path], _Object(name))
             missing = [path for path in missing if (self._known.get(path) or (None,))[0] != manifest[path]]
-        if self._end > MAX_SHELF_BYTES // 2:
-            self._forget_gone(manifest)
         # What was changed last is changed next.
         missing.sort(key=lambda path: manifest[path].modified, reverse=True)
         until = self._clock() + COPY_SECONDS
@@ -146,7 +145,6 @@ class Shelf:
         self._known[path] = (stamp, _Blob(digest))
 
     def images(self, wanted: Sequence[tuple[str, Stamp]]) -> dict[str, Reading]:
-        """Return how files were when they had those stamps."""
         found: dict[str, Reading] = {}
         objects: dict[str, str] = {}
         stamps = dict(wanted)
@@ -188,26 +186,13 @@ class Shelf:
         self._end += len(reading.data)
 
     def _forget_gone(self, manifest: Manifest) -> None:
-        """Begin anew when much of it is of files that have changed since; what is still needed is copied again."""
-        used = sum(
-            source.size
-            for path, (stamp, source) in self._known.items()
-            if isinstance(source, _Copy) and manifest.get(path) == stamp
-        )
+        """Begin anew when much of it is of files that have changed since; what is still there is copied again."""
+        copies = {path: (stamp, source) for path, (stamp, source) in self._known.items() if isinstance(source, _Copy)}
+        used = sum(source.size for path, (stamp, source) in copies.items() if manifest.get(path) == stamp)
         if used < self._end // 2:
-            kept = {
-                path: (stamp, source, self._content(source))
-                for path, (stamp, source) in self._known.items()
-                if isinstance(source, _Copy) and manifest.get(path) == stamp
-            }
-            self._known = {path: known for path, known in self._known.items() if not isinstance(known[1], _Copy)}
+            self._known = {path: known for path, known in self._known.items() if path not in copies}
             self._file.truncate(0)
             self._end = 0
-            for path, (stamp, source, data) in kept.items():
-                if data is not None:
-                    os.pwrite(self._file.fileno(), data, self._end)
-                    self._known[path] = (stamp, _Copy(source.digest, self._end, len(data)))
-                    self._end += len(data)
 
     # -- git --------------------------------------------------------------------------------------------------
 

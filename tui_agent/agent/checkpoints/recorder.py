@@ -97,7 +97,6 @@ class Recorder:
         self._files = WatchedProject(self._root, keeping.apart)
 
     async def warm(self) -> None:
-        """Copy now what a command would have to wait for."""
         async with self._lock:
             if self._shelf is None and self._watched and (manifest := await self._look()) is not None:
                 await self._copy(manifest)
@@ -212,7 +211,6 @@ class Recorder:
             await self._compare(before, now, job=True)
 
     async def _look(self) -> Manifest | None:
-        """Return what is in the project; None when it can't be watched."""
         try:
             return await self._files.look()
         except TooLargeError as error:
@@ -353,7 +351,6 @@ class Recorder:
 
 
 def _within(room: int, changed: Sequence[str], before: Manifest, after: Manifest) -> tuple[list[str], list[str]]:
-    """Return the files whose images fit into some bytes together, and the others."""
     fitting: list[str] = []
     others: list[str] = []
     for path in changed:

@@ -49,7 +49,6 @@ class Restorer:
         self._apart = keeping.apart
 
     def plan(self, found: Iterable[Difference], omitted: int = 0) -> RestorePlan:
-        """Return what restoring would do now; nothing is changed."""
         found = tuple(found)
         in_git = self._git.sizes({row.there.object for row in found if row.there.object})
 
@@ -105,7 +104,6 @@ class Restorer:
         return data if data is not None and digest_of(data) == image.digest else None
 
     def _restore(self, step: RestoreStep) -> str:
-        """Restore one file; returns why not."""
         place = self._place(step.path)
         if place is None:
             return ELSEWHERE
@@ -152,7 +150,6 @@ class ChangedFile:
 
 
 def diff_of(found: Iterable[Difference], restorer: Restorer) -> tuple[ChangedFile, ...]:
-    """Return how files are now compared to how they were there. Reads files."""
     found = tuple(found)
     restorer.expect(difference.there for difference in found)
     rows = (_row(difference, restorer.current(difference.path), restorer) for difference in found)

@@ -53,14 +53,12 @@ class FileRewind:
             self._agent.keep(entry)
 
     async def settle(self) -> None:
-        """Wait until everything that commands changed is in a checkpoint."""
         if self.recorder is not None:
             await self._end_calls()
             await self.recorder.settle()
             self.keep_changes()
 
     async def aclose(self) -> None:
-        """Keep what was changed last, and let go of copies."""
         if self.recorder is not None:
             await self.settle()
             await self.recorder.aclose()
@@ -71,11 +69,7 @@ class FileRewind:
     # -- going --------------------------------------------------------------------------------------------------
 
     async def plan(self, target: int | None) -> RestorePlan:
-        """Return what restoring files would do when one goes to an entry; nothing is changed.
-
-        Raises:
-            EntryNotFound: there is no such entry.
-        """
+        """Return what restoring files would do when one goes to an entry; raises EntryNotFound."""
         if self._restorer is None:
             return RestorePlan()
         await self.settle()
@@ -101,7 +95,6 @@ class FileRewind:
         return done
 
     def remember(self, one: int | None, other: int | None, *, along: bool) -> None:
-        """Remember whether files went along with a move, for whoever undoes or redoes it."""
         self._along[frozenset((one, other))] = along
 
     def went_along(self, one: int | None, other: int | None) -> bool | None:
@@ -109,20 +102,14 @@ class FileRewind:
         return self._along.get(frozenset((one, other)))
 
     async def diff(self, target: int | None) -> tuple[ChangedFile, ...]:
-        """Return how files differ between an entry and here: from how they were there to how they are now.
-
-        Files that the session did not change in between are not in it. Raises as `plan`.
-        """
+        """Return how files that the session changed differ: from how they were at an entry to how they are now."""
         if self._restorer is None:
             return ()
         await self.settle()
         return await asyncio.to_thread(diff_of, self._differences(self._session.leaf, target), self._restorer)
 
     async def diff_between(self, old: int | None, new: int | None) -> tuple[ChangedFile, ...]:
-        """Return how files differ between two entries, as they were recorded: from ``old`` to ``new``.
-
-        Raises as `plan`.
-        """
+        """Return how files differ between two entries, as they were recorded: from ``old`` to ``new``."""
         if self._restorer is None:
             return ()
         return await asyncio.to_thread(diff_of_recorded, self._differences(new, old), self._restorer)
@@ -154,11 +141,7 @@ class FileRewind:
         return await self.restore(RestorePlan(plan.steps)) if plan.steps else Restored()
 
     async def put_back(self, plan: RestorePlan, target: int | None) -> Restored:
-        """Restore the files of a plan where one is, without moving: a change like any other, with a checkpoint.
-
-        Raises:
-            StoreError: the checkpoint can't be stored.
-        """
+        """Restore files without moving: a change like any other, with a checkpoint; raises StoreError."""
         if self._restorer is None or self.recorder is None:
             return Restored()
         async with self.recorder.around([self._restorer.root / step.path for step in plan.steps]):

@@ -71,7 +71,6 @@ class Check:
 
 
 def checks_for(path: Path, root: Path, settings: DiagnosticSettings) -> list[Check]:
-    """Return what looks over a file of a project. Looks at files."""
     if not path.is_relative_to(root):
         return []
     name = path.relative_to(root).as_posix()

@@ -25,7 +25,6 @@ from tui_agent.agent.diagnostics.checks import (
     parse_problems,
     problems_on_new_lines,
 )
-from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.events import AgentEvent, ChecksAwaited, Notice
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.editing.diffs import line_origins
@@ -99,12 +98,8 @@ class Diagnostics:
         """Those that had something to do, in their order."""
 
     @property
-    def settings(self) -> DiagnosticSettings:
-        return self._ports.diagnostics
-
-    @property
     def enabled(self) -> bool:
-        return self.settings.enabled if self._switched is None else self._switched
+        return self._ports.diagnostics.enabled if self._switched is None else self._switched
 
     def switch(self, *, on: bool) -> None:
         """Check edits of this session or not, whatever the settings say; those that were left alone are tried again."""
@@ -116,7 +111,6 @@ class Diagnostics:
 
     @contextlib.asynccontextmanager
     async def watching(self, paths: Sequence[Path] | None) -> AsyncIterator[None]:
-        """Take note of what is changed inside of some files; nothing is run yet."""
         if not self.enabled or not paths:
             yield
             return
@@ -125,7 +119,7 @@ class Diagnostics:
 
         def found() -> dict[Path, list[Check]]:
             changed = [path for path, was in before.items() if _content(path) != was]
-            return {path: checks_for(path, self._root, self.settings) for path in changed}
+            return {path: checks_for(path, self._root, self._ports.diagnostics) for path in changed}
 
         for path, checks in (await asyncio.to_thread(found)).items():
             for check in checks:
@@ -151,12 +145,13 @@ class Diagnostics:
                 checker.was_waited_for = False
                 checker.task = asyncio.get_running_loop().create_task(self._work(checker))
         running = [checker for checker in self.checkers.values() if checker.running and not checker.was_waited_for]
-        waited = [checker for checker in running if (checker.seconds or 0) <= self.settings.wait]
+        wait = self._ports.diagnostics.wait
+        waited = [checker for checker in running if (checker.seconds or 0) <= wait]
         if waited and self.enabled:
             for checker in waited:
                 checker.was_waited_for = True
             self._emit(ChecksAwaited(tuple(dict.fromkeys(checker.check.name for checker in waited))))
-            await asyncio.wait([checker.task for checker in waited if checker.task], timeout=self.settings.wait)
+            await asyncio.wait([checker.task for checker in waited if checker.task], timeout=wait)
         told: dict[str, list[str]] = {}
         for checker in self.checkers.values():
             # What is being changed or looked at again may not be so any more.
@@ -251,8 +246,7 @@ class Diagnostics:
         self, check: Check, words: tuple[str, ...], replaced: Mapping[Path, Path] | None = None
     ) -> list[Problem]:
         """Run a checker and return what it finds; raises _GaveUpError where it can't be used."""
-        timeout = self.settings.timeout
-        run = FinishedCommand()
+        timeout, run = self._ports.diagnostics.timeout, FinishedCommand()
         try:
             await self._run(check, words, run, replaced or {})
         except (SandboxError, OSError) as error:
@@ -271,11 +265,11 @@ class Diagnostics:
     async def _run(
         self, check: Check, words: tuple[str, ...], run: FinishedCommand, replaced: Mapping[Path, Path]
     ) -> None:
-        ports, timeout = self._ports, self.settings.timeout
+        ports, timeout = self._ports, self._ports.diagnostics.timeout
         sandbox = await asyncio.to_thread(self._sandbox_for, check)
         environment = command_environment(ports.environment)
         if sandbox is None:
-            await run_command(Command(words, check.where, environment, timeout), _unshown, run)
+            await run_command(Command(words, check.where, environment, timeout), lambda _text: None, run)
             return
         # Caches of a look at what is not there any more are of no use.
         view = View(Writes.NOTHING if replaced else Writes.OUTPUTS)
@@ -283,16 +277,12 @@ class Diagnostics:
         gone = launch.gone if launch.ends_whole else None
         command = Command(launch.arguments, check.where, launch.environment, timeout, launch.descriptors, gone=gone)
         try:
-            await run_command(command, _unshown, run)
+            await run_command(command, lambda _text: None, run)
         finally:
             await asyncio.shield(sandbox.finish(launch, "", None if run.timed_out else run.exit_code))
 
     def _sandbox_for(self, check: Check) -> Sandbox | None:
-        """Return the sandbox a checker runs in, None for one of the user's where there is none.
-
-        Raises:
-            _GaveUpError: it may be the project's own, and only a sandbox could hold it.
-        """
+        """Return the sandbox of a checker, None for one of the user's where there is none; raises _GaveUpError."""
         sandbox = self._ports.sandbox
         if sandbox is not None and sandbox.active:
             return sandbox
@@ -309,7 +299,6 @@ def _origins_of(was: bytes | None, now: bytes | None) -> list[int | None]:
 
 
 def _told(lines: Sequence[str]) -> str:
-    """Return what a part says of a file: how many problems are new, and the first of them."""
     count = f"{len(lines)} new {'problem' if len(lines) == 1 else 'problems'}"
     shown = f", {MAX_TOLD} of them shown" if len(lines) > MAX_TOLD else ""
     return "\n".join([f"{count}{shown}:", *lines[:MAX_TOLD]])
@@ -330,10 +319,6 @@ def _written(place: Path, edited: Before) -> dict[Path, Path]:
             # Checkers keep what they found by time, often in whole seconds, and size; no file has this time.
             os.utime(copy, (later, later))
     return copies
-
-
-def _unshown(_text: str) -> None:
-    """Take live output that nobody looks at."""
 
 
 def state_lines(diagnostics: Diagnostics) -> Iterator[str]:

@@ -1,18 +1,15 @@
 """The hooks of one session, asked in their order. A hook that fails is reported, and work goes on without it."""
 
 import asyncio
-import inspect
 import json
-import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
-from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from tui_agent.agent.events import Notice
 from tui_agent.agent.hooks.payloads import (
@@ -26,7 +23,6 @@ from tui_agent.agent.hooks.payloads import (
     BeforeTool,
     BeforeToolAnswer,
     BeforeTree,
-    CompactAnswer,
     HookAnswer,
     Payload,
     RunEnd,
@@ -43,36 +39,17 @@ from tui_agent.files.own_git import find_project
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
+from tui_agent.safe_text import one_line
 from tui_agent.sandbox import Sandbox, SandboxError, View
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import RawInput, Tool, ToolInput, ToolResult
 
-log = logging.getLogger(__name__)
-
-ENTRY_POINTS = "tui_agent.hooks"
-"""The group of entry points that name a module or object with functions called like the events."""
-FUNCTION_SECONDS = 30
 REFUSED = 2
 """The exit code with which a command refuses."""
 
 
 class HookError(UserFacingError):
     """A hook did not do its work; the message says why, to a person."""
-
-
-class Handler(Protocol):
-    """A hook."""
-
-    @property
-    def name(self) -> str: ...
-
-    def handles(self, event: str, tool: str) -> bool:
-        """Whether it wants an event; ``tool`` is the tool's name, empty where there is none."""
-        ...
-
-    async def __call__(self, payload: Payload) -> HookAnswer:
-        """Ask it; raises HookError where it failed or took too long."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +76,14 @@ class CommandHook:
 
     @property
     def name(self) -> str:
-        command = " ".join(self.settings.command.split())
-        return command if len(command) <= 60 else f"{command[:59]}…"
+        return one_line(self.settings.command, 60)
 
     def handles(self, event: str, tool: str) -> bool:
+        """Whether it wants an event; ``tool`` is the tool's name, empty where there is none."""
         return event == self.settings.event and (not tool or fnmatchcase(tool, self.settings.matcher))
 
     async def __call__(self, payload: Payload) -> HookAnswer:
+        """Ask it; raises HookError where it failed or took too long."""
         try:
             code, out, errors = await self._run(payload.model_dump_json().encode())
         except (CommandFailedError, SandboxError) as error:
@@ -154,41 +132,11 @@ class CommandHook:
         return code, out, errors
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionHook:
-    """The functions of an installed package, by event; plain or ``async``."""
-
-    name: str
-    functions: Mapping[str, Callable[[Any], Any]]
-    timeout: float = FUNCTION_SECONDS
-
-    def handles(self, event: str, tool: str) -> bool:
-        del tool
-        return event in self.functions
-
-    async def __call__(self, payload: Payload) -> HookAnswer:
-        """Call the function. A plain one runs in a thread, where it goes on by itself after the time limit."""
-        function = self.functions[payload.event]
-        try:
-            async with asyncio.timeout(self.timeout):
-                if inspect.iscoroutinefunction(function):
-                    answer = await function(payload)
-                else:
-                    answer = await asyncio.to_thread(function, payload)
-        except TimeoutError:
-            raise HookError(f"it took longer than {self.timeout:g} s") from None
-        except Exception as error:  # somebody else's code: it may fail in any way
-            raise HookError(f"{type(error).__name__}: {error}") from error
-        return checked(payload.event, answer)
-
-
 def checked(event: str, answer: object) -> HookAnswer:
     """Return an answer as the model of its event; raises HookError where it does not fit."""
     expected = ANSWERS[event]
     if answer is None:
         return expected()
-    if isinstance(answer, BaseModel):
-        answer = answer.model_dump()
     try:
         return expected.model_validate(answer)
     except ValidationError as error:
@@ -201,27 +149,8 @@ def checked(event: str, answer: object) -> HookAnswer:
 class LoadedHooks:
     """The hooks there are, and what is wrong with others."""
 
-    handlers: tuple[Handler, ...] = ()
-    problems: tuple[str, ...] = field(default_factory=tuple)
-
-
-def from_entry_points(points: Iterable[EntryPoint]) -> LoadedHooks:
-    """Return the hooks of installed packages, by name. Imports them; run it in a thread."""
-    found: list[Handler] = []
-    problems: list[str] = []
-    for point in sorted(points, key=lambda point: point.name):
-        try:
-            offered = point.load()
-        except Exception as error:  # somebody else's code: importing it may fail in any way
-            log.warning("hook %s", point.name, exc_info=error)
-            problems.append(f"The hook {point.name} cannot be loaded: {type(error).__name__}: {error}.")
-            continue
-        functions = {event: getattr(offered, event) for event in ANSWERS if callable(getattr(offered, event, None))}
-        if functions:
-            found.append(FunctionHook(point.name, functions))
-        else:
-            problems.append(f"The hook {point.name} has no function named like an event: {', '.join(ANSWERS)}.")
-    return LoadedHooks(tuple(found), tuple(problems))
+    handlers: tuple[CommandHook, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 def from_settings(
@@ -270,7 +199,7 @@ class Hooks:
         self._about = about
         self._report = report
         self._containment = containment
-        self._handlers: tuple[Handler, ...] | None = () if load is None else None
+        self._handlers: tuple[CommandHook, ...] | None = () if load is None else None
         self._telling: set[asyncio.Task[None]] = set()
         self._began = False
 
@@ -284,14 +213,12 @@ class Hooks:
         return self._about()
 
     async def warm(self) -> None:
-        """Load the hooks, in a thread because they may import packages; done once."""
+        """Load the hooks, in a thread because that reads settings; done once."""
         if self._handlers is None and self._load is not None:
             loaded = await asyncio.to_thread(self._load)
             if self._handlers is None:
-                told = {"containment": self._containment, "report": self._warn}
                 self._handlers = tuple(
-                    replace(handler, **told) if isinstance(handler, CommandHook) else handler  # type: ignore[arg-type]
-                    for handler in loaded.handlers
+                    replace(handler, containment=self._containment, report=self._warn) for handler in loaded.handlers
                 )
                 for problem in loaded.problems:
                     self._warn(problem)
@@ -328,11 +255,7 @@ class Hooks:
         return UserPromptAnswer(context="\n\n".join(context))
 
     async def check_call(self, call_id: str, tool: Tool[Any], arguments: ToolInput) -> CheckedCall:
-        """Ask the hooks about a call: each sees the arguments as the one before left them, the first refusal counts.
-
-        Raises:
-            ToolError: a hook changed the arguments to something the tool does not accept.
-        """
+        """Ask the hooks about a call: each sees the arguments as the one before left them; raises ToolError."""
         if not await self.wanted("before_tool", tool.name):
             return CheckedCall(arguments)
         given = payload = BeforeTool(about=self.about, call_id=call_id, tool=tool.name, arguments=_plain(arguments))
@@ -375,17 +298,8 @@ class Hooks:
         text = "\n\n".join(added)
         return replace(result, output=f"{result.output}\n\n{text}") if text else result
 
-    async def before_compact(self, payload: BeforeCompact) -> CompactAnswer:
-        """Ask about a compaction: the first that cancels or brings a summary counts, and what all of them add."""
-        return await self._summary(payload, CompactAnswer)
-
-    async def before_tree(self, payload: BeforeTree) -> SummaryAnswer:
-        """Ask about a move; a summary counts only where the user wants one."""
-        answer = await self._summary(payload, SummaryAnswer)
-        return answer if answer.cancel or payload.wants_summary else SummaryAnswer()
-
-    async def _summary(self, payload: BeforeCompact | BeforeTree, kind: type[SummaryT]) -> SummaryT:
-        """Return the first answer that brings or stops a summary, else what all of them add to one."""
+    async def ask_for_summary(self, payload: BeforeCompact | BeforeTree, kind: type[SummaryT]) -> SummaryT:
+        """Ask about a compaction or move: return the first answer that cancels or has a summary, else all they add."""
         context: list[str] = []
         more: dict[str, Any] = {}
         async for handler, answer in self._answers(payload, kind):
@@ -424,8 +338,7 @@ class Hooks:
 
     async def _answers(
         self, payload: Payload, expected: type[AnswerT], *, tool: str = ""
-    ) -> AsyncIterator[tuple[Handler, AnswerT]]:
-        """Ask the hooks that want an event, one after the other, and yield what they answer."""
+    ) -> AsyncIterator[tuple[CommandHook, AnswerT]]:
         await self.warm()
         for handler in self._handlers or ():
             if handler.handles(payload.event, tool):
@@ -433,7 +346,7 @@ class Hooks:
                 if answer is not None:
                     yield handler, answer
 
-    async def _ask_one(self, handler: Handler, payload: Payload, expected: type[AnswerT]) -> AnswerT | None:
+    async def _ask_one(self, handler: CommandHook, payload: Payload, expected: type[AnswerT]) -> AnswerT | None:
         """Return a hook's answer, None when it failed: that is told, and no reason to stop."""
         try:
             answer = await handler(payload)
@@ -444,7 +357,7 @@ class Hooks:
             self._report(Notice(answer.notice.strip()))
         return answer if isinstance(answer, expected) else None
 
-    def _failed(self, handler: Handler, event: str, why: str) -> None:
+    def _failed(self, handler: CommandHook, event: str, why: str) -> None:
         self._warn(f"The {event} hook “{handler.name}” failed: {why}. Went on without it.")
 
 

@@ -219,7 +219,6 @@ class SummaryAnswer(HookAnswer):
     context: str = ""
 
     def focus(self, given: str | None) -> str:
-        """Return what a summary should say most about: what the user named and what the hooks add."""
         return "\n\n".join(filter(None, [given, self.context.strip()]))
 
 

@@ -45,11 +45,7 @@ RunCommand = Callable[[str], Awaitable[str]]
 
 
 def load_commands(folders: Folders, files: FileCache, problems: list[str]) -> tuple[UserCommand, ...]:
-    """Return the commands in the order of their names; of two with one name the user's own wins.
-
-    It is the other way round with skills: a command is typed by somebody who knows what it does, and a project must
-    not change that.
-    """
+    """Return the commands by name; of two with one name the user's wins: a project must not change what one types."""
     places = (*folders.of_user("commands"), *folders.of_project("commands", problems))
     paths = ((path, folder) for folder in places for path in folder.files("**/*.md"))
     found: dict[str, UserCommand] = {}

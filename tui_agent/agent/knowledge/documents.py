@@ -76,11 +76,7 @@ class FileCache:
         self._documents: dict[Path, tuple[TextFile, Document | DocumentError]] = {}
 
     def document(self, path: Path, limit: int) -> tuple[Document, TextFile] | None:
-        """Return a Markdown file taken apart, None when there is no such file.
-
-        Raises:
-            DocumentError: it cannot be read, or its front matter is wrong.
-        """
+        """Return a Markdown file taken apart, None when there is no such file; raises DocumentError."""
         file = self.read(path, limit)
         if file is None:
             return None
@@ -96,12 +92,7 @@ class FileCache:
         return known[1], file
 
     def read(self, path: Path, limit: int) -> TextFile | None:
-        """Return a file's text, None when there is no such file.
-
-        Raises:
-            DocumentError: it cannot be read.
-            LeftOutError: it is not to be read.
-        """
+        """Return a file's text, None when there is no such file; raises DocumentError, LeftOutError if forbidden."""
         try:
             status = path.stat()
             state = (status.st_mtime_ns, status.st_size, limit)
@@ -152,13 +143,9 @@ def load_all(
 
 
 def parse_document(text: str) -> Document:
-    """Take a Markdown text with optional front matter apart.
+    """Take a Markdown text with optional front matter apart; raises DocumentError.
 
-    Front matter that is no valid YAML only because a value holds a colon, as in many files in the wild, is read line
-    by line.
-
-    Raises:
-        DocumentError: the front matter is not closed, too long or not made of keys and values.
+    Front matter that is no valid YAML only because a value holds a colon is read line by line.
     """
     if not re.match(r"---[ \t]*\n", text):
         return Document(body=text.strip())

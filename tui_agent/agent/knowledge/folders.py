@@ -23,7 +23,6 @@ class Folder:
         return f"{self.shown}, of {self.whose}" if self.whose else self.shown
 
     def files(self, pattern: str) -> list[Path]:
-        """Return the files in it that fit a glob, in order; none where it can't be read."""
         try:
             return sorted(path for path in self.path.glob(pattern) if is_file(path))
         except OSError:

@@ -34,7 +34,6 @@ class Instruction:
 
     @property
     def section(self) -> str:
-        """The file as it stands in the head."""
         # A closing tag inside would end the section early, for the model and for whoever counts its tokens.
         body = self.text.replace("</instructions>", "<\\/instructions>")
         return f'<instructions path="{self.name.replace(chr(34), chr(39))}">\n{body}\n</instructions>'
@@ -49,10 +48,7 @@ class InstructionFiles:
         self._wanted = tuple(wanted)
 
     def load(self, problems: list[str]) -> tuple[Instruction, ...]:
-        """Return what holds for the whole session: the user's own, the project's from its root down, the wanted.
-
-        What cannot be read is left out and said in ``problems``.
-        """
+        """Return what holds for the whole session: the user's own, the project's from its root down, the wanted."""
         found: dict[str, Instruction] = {}
         for path in self._paths(problems):
             self._add(found, path, problems)

@@ -32,10 +32,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 
 
 def load_skills(folders: Folders, files: FileCache, problems: list[str]) -> dict[str, Skill]:
-    """Return the skills by name. Of two with one name the project's wins, and the one nearest to where one works.
-
-    What cannot be used is left out and said in ``problems``.
-    """
+    """Return the skills by name; of two with one name the project's wins, and the one nearest to where one works."""
     places = (*folders.of_project("skills", problems), *folders.of_user("skills"))
     paths = ((path, folder) for folder in places for path in folder.files("[!.]*/SKILL.md"))
     found: dict[str, Skill] = {}

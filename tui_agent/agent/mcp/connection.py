@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TextIO
 
 from tui_agent.agent.mcp.content import Reader
-from tui_agent.agent.mcp.questions import Answer, Host, ServerForm, question_of
+from tui_agent.agent.mcp.questions import Answer, Asker, ServerForm, question_of
 from tui_agent.agent.mcp.records import (
     Content,
     LogLevel,
@@ -134,7 +134,7 @@ _LOST = frozenset({"Session terminated", "Connection closed"})
 class Listener(Protocol):
     """Who hears of a connection."""
 
-    def host(self) -> Host | None: ...
+    def asker(self) -> Asker | None: ...
     def lost(self) -> None: ...
     def changed(self) -> None: ...
     async def login(self, url: str) -> None: ...
@@ -150,12 +150,7 @@ async def load_sdk() -> None:
 
 @asynccontextmanager
 async def connect(spec: ServerSpec, around: ConnectionContext, listener: Listener) -> AsyncIterator["Connection"]:
-    """Start or reach a server and shake hands. One that refuses streamable HTTP is spoken to by SSE.
-
-    Raises:
-        McpConfigError: its settings cannot be filled in.
-        Exception: whatever keeps it from answering; the SDK's errors come in groups.
-    """
+    """Start or reach a server and shake hands; raises McpConfigError or whatever keeps it from answering, in groups."""
     settings = expanded(spec.settings, around.environ)
     async with AsyncExitStack() as stack:
         server_log = ServerLog(around.log_path(spec.name))
@@ -223,20 +218,20 @@ class _Heard:
         from mcp.types import ElicitResult
 
         del context
-        host, answer = self.listener.host(), Answer()
-        if host is not None:
+        ask, answer = self.listener.asker(), Answer()
+        if ask is not None:
             async with self._asking():
-                answer = await host.ask(question_of(self.spec.name, params))
+                answer = await ask(question_of(self.spec.name, params))
         values = dict(answer.values) if answer.action == "accept" and params.mode == "form" else None
         return ElicitResult(action=answer.action, content=values)
 
     async def allow_host(self, name: str, port: int) -> bool:
-        host = self.listener.host()
-        if host is None:
+        ask = self.listener.asker()
+        if ask is None:
             return False
         async with self._asking():
             question = ServerForm(self.spec.name, f"The server of this project wants to reach {name}:{port}.")
-            return (await host.ask(question)).action == "accept"
+            return (await ask(question)).action == "accept"
 
     def ended(self) -> None:
         if self.connected:
@@ -284,12 +279,7 @@ def _client(
 async def _program(
     spec: ServerSpec, around: ConnectionContext, settings: McpServerSettings, heard: _Heard
 ) -> "AsyncIterator[StdioServerParameters]":
-    """Give how a server is started: a project's in the sandbox where there is one, another by a program outside of it.
-
-    Raises:
-        FileNotFoundError: there is no such program.
-        SandboxError: it can't be held.
-    """
+    """Give how a server is started, a project's in the sandbox; raises FileNotFoundError, SandboxError."""
     from mcp import StdioServerParameters
 
     environment = {**around.environment, **settings.env}
@@ -375,7 +365,6 @@ async def _reach(
 
 @asynccontextmanager
 async def _watched(transport: AbstractAsyncContextManager[Any], heard: _Heard) -> AsyncIterator[Any]:
-    """Tell when nothing more can be read: the SDK says so only to whoever waits for an answer."""
     async with transport as (read, write):
         yield _WatchedStream(read, heard), write
 
@@ -414,7 +403,6 @@ class _WatchedStream:
 
 
 async def _subscribe(client: "Client", changed: Callable[[], None]) -> None:
-    """Listen for changes of the lists where the protocol wants that asked for."""
     from mcp import MCPError
     from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
@@ -472,8 +460,6 @@ class Connection:
     async def call(
         self, name: str, arguments: dict[str, Any], reader: Reader, report: Callable[[str], None]
     ) -> Content:
-        """Call a tool. Cancelling tells the server."""
-
         async def report_progress(progress: float, total: float | None, message: str | None) -> None:
             counted = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
             report(f"{message or counted}\n")

@@ -32,7 +32,6 @@ class Reader:
         self._images: list[ImagePart] = []
 
     def call_result(self, result: "CallToolResult") -> Content:
-        """Return what a call gave; structured content stands in where there is no other."""
         text = "\n\n".join(filter(None, (self._block(block) for block in result.content)))
         if not text and not self._images and result.structured_content is not None:
             text = json.dumps(result.structured_content, ensure_ascii=False, indent=1)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tui_agent.agent.channel import joined
 from tui_agent.agent.events import Notice
-from tui_agent.agent.mcp.questions import Host, host_of
+from tui_agent.agent.mcp.questions import Asker, Host
 from tui_agent.agent.mcp.records import (
     Content,
     LoginState,
@@ -79,7 +79,6 @@ class McpTool(DynamicTool):
         return self.server.offers(self.info.name)
 
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Ask for the tool by its name, with everything that is sent."""
         del context
         if not self.is_on:
             raise ToolError(f"{self.name} is switched off by the user. Do without it.")
@@ -357,7 +356,6 @@ class McpHub:
         return tuple(shown)
 
     def _on_demand(self, window: int, count: Callable[[ToolSchema], int]) -> set[str]:
-        """Return the servers whose tools' parameters the model loads when it needs them."""
         ready = self._tools_ready()
         auto = [tool for tool in ready if tool.server.spec.settings.schemas == "auto"]
         crowded = sum(count(tool.schema()) for tool in auto) > SHARE_OF_WINDOW * window
@@ -382,10 +380,7 @@ class McpHub:
         )
 
     def sections(self, window: int, count: Callable[[str], int]) -> tuple[str, ...]:
-        """Return what the servers that are ready tell the model about themselves, as sections of a head.
-
-        Each within `INSTRUCTION_SHARE` of the window in tokens, `MAX_INSTRUCTION_TOKENS` at most.
-        """
+        """Return what the servers that are ready tell the model, each within `INSTRUCTION_SHARE` of the window."""
         return tuple(filter(None, (_section(server, window, count) for server in self._ready())))
 
     async def set_log_level(self, name: str, level: LogLevel) -> None:
@@ -401,10 +396,7 @@ class McpHub:
         window: int = 0,
         count_text: Callable[[str], int] = len,
     ) -> tuple[McpServerStatus, ...]:
-        """Return the state of every server, in the order they are configured.
-
-        ``count`` and ``count_text`` give tokens; ``window`` is the model's, which bounds servers' instructions.
-        """
+        """Return the state of every server; ``count`` and ``count_text`` give tokens, ``window`` is the model's."""
         later = self._on_demand(window, count)
         return tuple(
             replace(
@@ -472,7 +464,6 @@ class McpHub:
         )
 
     def _tokens(self, server: McpServer) -> TokenFile | None:
-        """Return where the login to a server is kept, None for one that can't have any."""
         settings = server.spec.settings
         if self._around is None or settings.url is None or settings.is_authorized:
             return None
@@ -491,8 +482,10 @@ class McpHub:
 
     # -- what servers tell ------------------------------------------------------------------------------------
 
-    def host(self) -> Host | None:
-        return host_of(self._hosts)
+    def asker(self) -> Asker | None:
+        """Return who asks the person of a session that works just now, otherwise of the one opened last."""
+        fitting = [host for host in reversed(self._hosts) if host.asker is not None]
+        return next((host.asker for host in sorted(fitting, key=lambda host: not host.is_busy)), None)
 
     def on_state(self, server: McpServer) -> None:
         match server.state:

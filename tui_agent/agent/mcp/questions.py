@@ -1,7 +1,7 @@
 """What a server may ask of a person: forms by a schema, and pages to visit."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -29,11 +29,7 @@ class FormField:
     """Bounds of a number, of a text's length, of how many are chosen."""
 
     def read(self, text: str) -> Value | None:
-        """Return what a person typed as a value, None for nothing where that is allowed.
-
-        Raises:
-            ValueError: it is none; the message is a sentence.
-        """
+        """Return what a person typed as a value, None for nothing where that is allowed; raises ValueError."""
         text = text.strip()
         if not text:
             if self.required:
@@ -101,18 +97,17 @@ class Answer:
     values: Mapping[str, Value] = field(default_factory=dict)
 
 
+Asker = Callable[[ServerQuestion], Awaitable[Answer]]
+"""Asks the person of a session."""
+
+
 class Host(Protocol):
-    """A session whose person servers can ask."""
+    """A session whose person servers can ask, if it has one. While it works, a question is most likely about that."""
+
+    asker: Asker | None
 
     @property
-    def is_busy(self) -> bool:
-        """Whether it works just now, so that a question is most likely about that."""
-        ...
-
-    @property
-    def can_ask(self) -> bool: ...
-
-    async def ask(self, question: ServerQuestion) -> Answer: ...
+    def is_busy(self) -> bool: ...
 
 
 def question_of(server: str, params: "ElicitRequestParams") -> ServerForm | ServerLink:
@@ -147,7 +142,6 @@ def _field(name: str, row: Mapping[str, Any], required: bool) -> FormField:  # n
 
 
 def _options(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return the values of an enumeration with their labels, in any of the three ways to write it."""
     if isinstance(values := row.get("enum"), list):
         names = row.get("enumNames")
         labels = names if isinstance(names, list) and len(names) == len(values) else values
@@ -161,15 +155,7 @@ def _number(value: object) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def host_of(hosts: Sequence[Host]) -> Host | None:
-    """Return the session to ask: one that works just now, otherwise the one opened last."""
-    fitting = [host for host in hosts if host.can_ask]
-    busy = [host for host in fitting if host.is_busy]
-    return next(iter([*reversed(busy), *reversed(fitting)]), None)
-
-
 def as_text(value: object) -> str:
-    """Return a default value as a person would type it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):

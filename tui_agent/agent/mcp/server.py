@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from tui_agent.agent.mcp.connection import Connection, connect, load_sdk
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
-from tui_agent.agent.mcp.questions import Host
+from tui_agent.agent.mcp.questions import Asker
 from tui_agent.agent.mcp.records import LogLevel, McpError, ServerMessage, ServerOffer, ServerState
 from tui_agent.agent.mcp.settings import ConnectionContext, McpConfigError, ServerSpec, Timeouts
 from tui_agent.lazy import dataclass
@@ -122,7 +122,7 @@ MESSAGES_KEPT = 50
 class Owner(Protocol):
     """Who runs a server."""
 
-    def host(self) -> Host | None: ...
+    def asker(self) -> Asker | None: ...
     def on_state(self, server: "McpServer") -> None: ...
     def on_change(self) -> None: ...
     def on_login(self, name: str, url: str) -> None: ...
@@ -192,11 +192,7 @@ class McpServer:
             await self._connection.set_log_level(level)
 
     def connection(self) -> Connection:
-        """Return what reaches the server.
-
-        Raises:
-            McpError: it is not there.
-        """
+        """Return what reaches the server; raises McpError where it is not there."""
         if self._connection is None:
             why = f": {self.detail}" if self.detail else ""
             raise McpError(f"The MCP server {self.name} is not there ({self.state.value}{why}). Do without it.")
@@ -251,7 +247,6 @@ class McpServer:
         return ready, self._why(None)
 
     async def _attend(self, connection: Connection) -> None:
-        """Wait until the server ends or is to end; ask anew for what it offers when it says that it changed."""
         while not self._is_over():
             if self._changed:
                 self._changed = False
@@ -271,8 +266,8 @@ class McpServer:
 
     # -- what its connection tells --------------------------------------------------------------------------
 
-    def host(self) -> Host | None:
-        return self._owner.host()
+    def asker(self) -> Asker | None:
+        return self._owner.asker()
 
     def lost(self) -> None:
         self._lost = True

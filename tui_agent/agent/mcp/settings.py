@@ -70,11 +70,7 @@ class McpServerSettings(BaseModel):
         return allowed and not any(fnmatchcase(tool, glob) for glob in self.deny)
 
     def switched(self, tool: str, *, on: bool) -> "McpServerSettings":
-        """Return the settings with one tool switched on or off.
-
-        Raises:
-            McpConfigError: a glob in ``deny`` keeps it off.
-        """
+        """Return the settings with one tool switched; raises McpConfigError where a glob in ``deny`` keeps it off."""
         allow = self.allow
         if not on:
             if allow is not None and tool in allow:
@@ -157,11 +153,7 @@ def read_project_file(project: Path) -> tuple[dict[str, McpServerSettings], tupl
 
 
 def expanded(settings: McpServerSettings, environ: Mapping[str, str]) -> McpServerSettings:
-    """Return the settings with ``${NAME}`` replaced.
-
-    Raises:
-        McpConfigError: a variable is not set and has no default.
-    """
+    """Return the settings with ``${NAME}`` replaced; raises McpConfigError for one that has no value."""
 
     def one(text: str) -> str:
         return _VARIABLE.sub(value_of, text)

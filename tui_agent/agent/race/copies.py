@@ -58,17 +58,10 @@ class Copy:
 
 
 def make_copy(project: Path, names: Iterable[str], home: Path, name: str, *, may_link: bool) -> Copy:
-    """Copy a project into ``home/name``.
+    """Copy a project into ``home/name``; raises OSError.
 
-    Args:
-        project: what is copied.
-        names: the files that are not ignored, relative to it; what git tracks is added.
-        home: the directory of the race.
-        name: what the copy is called in it.
-        may_link: nothing can be written through a link out of the copy.
-
-    Raises:
-        OSError: there is no room, or it can't be written.
+    ``names`` are the files that are not ignored; what git tracks is added. ``may_link``: nothing can be written through
+    a link out of the copy.
     """
     project = Path(os.path.realpath(project))
     root = home / name
@@ -148,7 +141,6 @@ class RaceHome:
             os.close(self.lock)
 
     def remove(self) -> None:
-        """Remove the directory with its copies. Takes a moment: call it in a thread."""
         remove_home(self.path)
         self.release()
 
@@ -165,7 +157,6 @@ def abandoned_homes(parent: Path) -> list[Path]:
 
 
 def remove_left(path: Path) -> bool:
-    """Remove the directory of a race that no live program works on; returns whether it is gone."""
     held = RaceHome.claim(path)
     if held is not None:
         held.remove()

@@ -172,7 +172,6 @@ class Runner:
 
     @property
     def figures(self) -> RaceRunner:
-        """What it has reached up to now, the run that goes on included."""
         record = self.record
         if self._began is None or self.agent is None:
             return record
@@ -190,7 +189,6 @@ class Runner:
         self._race.tell(self)
 
     def stop(self) -> None:
-        """Stop it where it is; its branch stays, and it can be steered on."""
         self._stopped = True
         if self.agent is not None:
             self.agent.interrupt()
@@ -327,13 +325,9 @@ class Race:
 
     @classmethod
     async def begin(cls, main: "Agent", order: RaceOrder, most: float | None = None) -> "Race":
-        """Begin a race; its runners work in tasks of their own from then on.
+        """Begin a race; its runners work in tasks of their own. ``most`` is what it can cost in US dollars, as told.
 
-        ``most`` is what it can cost at most in US dollars, as it was told.
-
-        Raises:
-            RaceError: there can be none here.
-            OSError: there is no room for its copies.
+        Raises RaceError where there can be none, OSError where there is no room for its copies.
         """
         ports = main.ports
         if ports.copies is None or ports.checkpoints is None or main.session.read_only:
@@ -365,7 +359,6 @@ class Race:
         return copy
 
     def make_agent(self, runner: Runner) -> "Agent":
-        """Return the agent of a runner: the session's own, but for where it works and what it may spend."""
         from tui_agent.agent.agent import Agent
 
         main, copy, session = self.main, runner.copy, runner.session
@@ -397,20 +390,15 @@ class Race:
         return self._over.is_set()
 
     def runner(self, number: int) -> Runner:
-        """Return a runner by its number; raises as ``numbered``."""
         return numbered(self.runners, number)
 
     def stop(self, number: int | None = None) -> None:
-        """Stop a runner, or all of them; raises as `runner`."""
         for runner in self.runners if number is None else (self.runner(number),):
             if not runner.state.is_over:
                 runner.stop()
 
     def steer(self, number: int, message: Sequence[UserPart]) -> None:
-        """Send a message to a runner: while it works, for its next step; afterwards it begins to work again.
-
-        Raises as `runner`.
-        """
+        """Send a message to a runner: for its next step, or to begin again when it is over; raises as `runner`."""
         runner = self.runner(number)
         if runner.agent is not None and runner.agent.running:
             runner.agent.submit(message)
@@ -421,7 +409,6 @@ class Race:
             raise RaceError(f"{runner.name} is {runner.state.value}: wait until it works, or is over.")
 
     def resume(self, number: int) -> None:
-        """Let a runner go on that was stopped or failed; raises as `runner`."""
         runner = self.runner(number)
         if not runner.state.is_over:
             raise RaceError(f"{runner.name} is {runner.state.value} already.")
@@ -437,11 +424,7 @@ class Race:
         self.questions.close()
 
     async def finish(self, taken: int | None) -> RaceEntry:
-        """Write down what came of it below the leaf, and remove the copies. ``taken`` is a runner's number.
-
-        Raises:
-            StoreError: it can't be stored; the copies are still there.
-        """
+        """Write down what came of it below the leaf and remove the copies; raises StoreError and leaves them."""
         await self.end_runners()
         entry = RaceEntry(
             prompt=self.order.prompt,
@@ -495,11 +478,7 @@ class Race:
 
 
 def numbered(runners: Sequence[T], number: int) -> T:
-    """Return a runner by its number, counted from 1.
-
-    Raises:
-        RaceError: there is none.
-    """
+    """Return a runner by its number, counted from 1; raises RaceError."""
     if not 1 <= number <= len(runners):
         raise RaceError(f"There is no runner {number}; there are {len(runners)}.")
     return runners[number - 1]
@@ -511,7 +490,6 @@ def _outside(keeping: Any, root: Path) -> Any:
 
 
 def _changes(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
-    """Yield the entries a runner's branch begins with where its model, effort, mode or context is its own."""
     if row.model and row.model != main.model:
         yield ModelChangeEntry(model=row.model)
     if row.effort is not None and row.effort != main.context.chosen_effort:
@@ -526,11 +504,7 @@ MAX_DIFF_CHARS = 20_000
 
 
 async def compare(race: "Race") -> str:
-    """Return in a few lines how the changes of the runners differ; "" when fewer than two changed something.
-
-    Raises:
-        ModelError: the model could not be asked.
-    """
+    """Return in a few lines how the runners' changes differ, "" when fewer than two have any; raises ModelError."""
     told = {runner.name: await _diff_of(race, runner) for runner in race.runners}
     told = {name: text for name, text in told.items() if text}
     if len(told) < 2:

@@ -42,7 +42,6 @@ class RunnerSpec:
 
     @property
     def label(self) -> str:
-        """What tells it from the others, in a few characters."""
         parts = (self.model.rsplit("/", 1)[-1], self.effort or "", self.mode, self.context)
         return " ".join(filter(None, parts)) or SAME
 
@@ -53,16 +52,8 @@ def parse_runners(
     """Return the runners that a text names, separated by commas; only a number is so many of the same.
 
     Each is words: ``same``, ``model=NAME``, ``effort=LEVEL``, ``mode=NAME`` or ``agent=NAME``; alone, a word is a
-    level, a mode or agent of ``modes``, or else a model. ``whole``, ``compacted`` and ``without #12 #14`` say what it
-    sees of the conversation. ``3x`` before them makes three of it.
-
-    Args:
-        text: what was typed.
-        modes: the names of modes and agents there are.
-        find_model: returns the id of the model that a word names, None when there is none.
-
-    Raises:
-        RunnersError: there are too few, too many, or something is named that there is not.
+    level, a mode or agent of ``modes``, or else a model, whose id ``find_model`` returns. ``whole``, ``compacted`` and
+    ``without #12 #14`` say what it sees of the conversation. ``3x`` before them makes three. Raises RunnersError.
     """
     found: list[RunnerSpec] = []
     for item in filter(None, (part.strip() for part in re.split(r"[,;\n]", text))):
@@ -90,12 +81,10 @@ def names_of(specs: Collection[RunnerSpec]) -> tuple[str, ...]:
 
 
 def without(entries: Iterable[int]) -> str:
-    """Return the context of a runner that does not see some entries."""
     return " ".join([WITHOUT, *(f"#{entry}" for entry in entries)])
 
 
 def left_out(context: str) -> tuple[int, ...]:
-    """Return the entries that a runner with a context does not see."""
     return tuple(int(number) for number in re.findall(r"#(\d+)", context))
 
 
@@ -123,7 +112,6 @@ def _spec(words: list[str], modes: Collection[str], find_model: Callable[[str], 
 
 
 def _context(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Return what a runner sees of the conversation, and the other words."""
     entries = [word for word in words if re.fullmatch(r"#\d+", word)]
     rest = [word for word in words if word.lower() not in {WHOLE, COMPACTED, WITHOUT} and word not in entries]
     named = [word.lower() for word in words if word.lower() in {COMPACTED, WITHOUT}]
