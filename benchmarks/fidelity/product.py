@@ -11,7 +11,7 @@ from tui_agent.context.commit_plan import Commit, Measures, plan_commit, plan_cu
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, plan_compaction
 from tui_agent.context.compaction_policy import is_due
 from tui_agent.context.pruning import Moment, Occasion, PruneRules, occasion, plan_prune, under_pressure
-from tui_agent.context.recalling import fits, lines_to_show, names_in_use, recall_limits
+from tui_agent.context.recalling import fits, names_in_use, outline, recall_limits
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.truncation import OutputLimits, limits_for, truncate
 from tui_agent.context.view import resolve
@@ -79,8 +79,7 @@ class Ours(Policy):
         told: list[str] = []
         for whole in found:
             lines = whole.split("\n")
-            shown = range(len(lines)) if fits(lines, limits) else lines_to_show(lines, names, limits)
-            told += [lines[at] for at in shown]
+            told += lines if fits(lines, limits) else (row for _, row in outline(lines, names, limits))
         return "\n".join(told)
 
     def append(self, entry: Entry) -> None:

@@ -17,7 +17,7 @@ from benchmarks.fidelity.rivals import RIVALS
 from benchmarks.fidelity.traces import Trace, all_traces, in_a_row
 
 WINDOWS = (8_192, 16_384, 32_768, 65_536, 131_072, 200_000)
-FULLNESS = (0.92, 0.84, 0.76, 0.68, 0.6, 0.5, 0.4, 0.3)
+FULLNESS = tuple(percent / 100 for percent in range(98, 29, -4))
 """Parts of its threshold that this product is held to in turn, until it keeps no more than the smallest rival."""
 RESAMPLES = 2_000
 CYCLES = 10

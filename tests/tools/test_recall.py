@@ -1,6 +1,7 @@
 """What left the view comes back by number or by search."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,7 @@ def test_a_recall_has_three_times_the_room_of_a_small_output(output: int, recall
     assert recall_limits(OutputLimits(tokens=output)).tokens == recalled
 
 
-async def test_a_long_entry_comes_back_with_the_lines_in_use(tmp_path: Path) -> None:
+async def test_a_long_entry_comes_back_with_the_lines_in_use_and_an_outline(tmp_path: Path) -> None:
     call = Call("bash", json.dumps({"command": "seq -f 'value_n%g is set' 1 9000"}))
     harness, script, _ = await worked(tmp_path, "list", call, window=16_384)
     (cut,) = results(harness)
@@ -143,5 +144,6 @@ async def test_a_long_entry_comes_back_with_the_lines_in_use(tmp_path: Path) -> 
     brought = results(harness)[-1].output.split("\n")
     assert brought[0] == "value_n1 is set"
     assert "4321: value_n4321 is set" in brought
+    assert any(re.fullmatch(r"(\d+): … value_n\1", row) for row in brought)
     assert brought[-1].startswith("[Lines 1-")
     assert f'"#{cut.id} 1-9000"' in brought[-1]

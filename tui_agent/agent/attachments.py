@@ -9,7 +9,7 @@ from pathlib import Path
 from tui_agent.agent.archive import entry_text
 from tui_agent.agent.mentions import IMAGE_TYPES, FileMention, entry_mentions, file_mentions, has_mention
 from tui_agent.context.budget import ContextSize
-from tui_agent.context.recalling import fits, lines_to_show, names_in_use
+from tui_agent.context.recalling import fits, names_in_use, outline
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.truncation import OutputLimits
@@ -268,5 +268,5 @@ def _part(name: str, project: Path, names: dict[str, float], room: int) -> FileP
     limits = OutputLimits(tokens=room * 3 // 4)
     if fits(lines, limits):
         return FilePart(path=name, text="\n".join(lines))
-    shown = lines_to_show(lines, names, limits)
-    return FilePart(path=name, text="\n".join([*(lines[at] for at in shown), f"[{len(shown)} of {len(lines)} lines]"]))
+    shown = [text if text is lines[at] else f"{at + 1}\t{text}" for at, text in outline(lines, names, limits)]
+    return FilePart(path=name, text="\n".join([*shown, f"[{len(shown)} of {len(lines)} lines, some (…) cut to names]"]))

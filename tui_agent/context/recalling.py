@@ -1,8 +1,11 @@
 """What ``recall`` shows of an entry that is longer than one output may be: its beginning, the lines in use, an outline.
 
+The outline is of whole lines first, then of lines cut to the names in them.
+
 The same text, names and limits give the same lines.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -17,8 +20,15 @@ _HEAD_SHARE = 0.05
 """Share of the room for the beginning of the text."""
 _USED_SHARE = 0.1
 """Share of what is left of it for lines in which names in use stand."""
+_NAMES_SHARE = 0.7
+"""Share of the rest for lines that are cut to their names."""
+_CUT = "… "
+"""How a line begins of which only names are shown."""
 _NUMBER_BYTES = 8
 """About what a line's number takes."""
+_WORD = re.compile(r"[\w$@][\w$@./:#-]{2,198}[\w$]")
+_PLAIN = re.compile(r"[A-Z]?[a-z]+(?:-[a-z]+)*|[A-Z]+|[\d.:-]+")
+"""A word of prose or a number, which names nothing."""
 _JUDGED = 200
 """Lines from which is judged how many bytes a token has."""
 _LONGEST = 300
@@ -44,34 +54,58 @@ def fits(lines: Sequence[str], limits: OutputLimits) -> bool:
     return len(lines) <= limits.lines and sum(utf8_size(line) + 1 for line in lines) <= _room(lines, limits)
 
 
-def lines_to_show(lines: Sequence[str], names: Mapping[str, float], limits: OutputLimits) -> list[int]:
-    """Return the positions of the lines to show of a text that is too long, ascending.
+def outline(lines: Sequence[str], names: Mapping[str, float], limits: OutputLimits) -> list[tuple[int, str]]:
+    """Return what to show of a text that is too long: lines with their positions, ascending.
 
     The beginning first; then the lines in which names in use stand, those worth most for what they take (a name that
-    stands in many lines says less of each); then those that hold most names that are not shown yet, as an outline.
+    stands in many lines says less of each); then those that hold most names that are not shown yet; then others, cut
+    to such names.
     """
     room = _room(lines, limits) - NOTE_BYTES
     head = _fitting(lines, range(len(lines)), round(room * _HEAD_SHARE), limits.lines)
     chosen = set(head)
     left = room - sum(utf8_size(lines[at]) + 1 for at in head)
-    names_of = {at: names_in(line) for at, line in enumerate(lines) if len(line) <= _LONGEST}
+    names_of = {at: _names(line) for at, line in enumerate(lines)}
+    short = {at: found for at, found in names_of.items() if len(lines[at]) <= _LONGEST}
     spared = round(left * (1 - _USED_SHARE))
-    for at in _by_value(lines, names_of, names):
+    for at in _by_value(lines, short, names):
         cost = _cost(lines[at])
         if at not in chosen and left - cost >= spared and len(chosen) < limits.lines:
             chosen.add(at)
             left -= cost
-    for at in _by_new_names(lines, names_of, frozenset(chosen)):
+    spared = round(left * _NAMES_SHARE)
+    for at in _by_new_names(lines, short, frozenset(chosen)):
         cost = _cost(lines[at])
-        if cost > left or len(chosen) >= limits.lines:
+        if cost > left - spared or len(chosen) >= limits.lines:
             break
         chosen.add(at)
         left -= cost
-    return sorted(chosen | set(_fitting(lines, range(len(head), len(lines)), left, limits.lines - len(chosen))))
+    shown = {at: lines[at] for at in chosen}
+    said = "\n".join(shown.values())
+    known = {name for at in chosen for name in names_of[at]}
+    for at, found in names_of.items():
+        row = ""
+        for name in sorted(found - known, key=lambda name: (-len(name), name)):
+            longer = f"{row}, {name}" if row else _CUT + name
+            if _cost(longer) > left:
+                break
+            if name not in said and name not in row:
+                row = longer
+        if row and len(shown) < limits.lines:
+            shown[at] = row
+            said += row
+            known |= found
+            left -= _cost(row)
+    rest = _fitting(lines, range(len(head), len(lines)), left, limits.lines - len(shown))
+    return sorted((shown | {at: lines[at] for at in rest}).items())
 
 
 def _room(lines: Sequence[str], limits: OutputLimits) -> int:
     return fitting_bytes("\n".join(lines[:_JUDGED]), limits)
+
+
+def _names(line: str) -> set[str]:
+    return names_in(line) | {word for word in _WORD.findall(line) if not _PLAIN.fullmatch(word)}
 
 
 def _cost(line: str) -> int:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from tui_agent.context.recalling import fits, lines_to_show, recall_limits
+from tui_agent.context.recalling import fits, outline, recall_limits
 from tui_agent.errors import ToolError
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
@@ -85,7 +85,7 @@ class RecallTool(Tool[RecallInput]):
             raise ToolError(f"#{entry_id} ends at line {end:,}; {wanted.offset} is beyond its end.")
         if archive is not None and wanted == RecallInput(what=wanted.what) and not fits(lines, context.limits):
             names = await asyncio.to_thread(archive.names_in_use)
-            shown = await asyncio.to_thread(lines_to_show, lines, names, context.limits)
+            shown = await asyncio.to_thread(outline, lines, names, context.limits)
             return await finish(_part(entry_id, lines, shown, before), context)
         total = len(lines)
         numbers = [at for at in range(offset, total + 1) if wanted.grep.lower() in lines[at - 1].lower()]
@@ -120,12 +120,12 @@ class RecallTool(Tool[RecallInput]):
         return arguments.what
 
 
-def _part(entry_id: int, lines: list[str], shown: list[int], before: int) -> Output:
+def _part(entry_id: int, lines: list[str], shown: list[tuple[int, str]], before: int) -> Output:
     """Return the beginning of a text and the lines after it that tell most, numbered where they are not already."""
-    head = next((at for at, place in enumerate(shown) if at != place), len(shown))
-    told = [lines[at] for at in shown[:head]]
-    told += [lines[at] if _NUMBERED.match(lines[at]) else f"{at + 1}: {lines[at]}" for at in shown[head:]]
-    more = ", and those that hold names in use or new ones" if len(shown) > head else ""
+    head = next((at for at, row in enumerate(shown) if row != (at, lines[at])), len(shown))
+    told = [text for _, text in shown[:head]]
+    told += [text if _NUMBERED.match(text) else f"{before + at + 1}: {text}" for at, text in shown[head:]]
+    more = ", and those that hold names in use or new ones, some (…) cut to them" if len(shown) > head else ""
     first, last = before + 1, before + len(lines)
     footer = f'[Lines {first}-{before + head} of {last}{more}. For others: "#{entry_id} {first}-{last}", or grep.]'
     return Output("\n".join(told), f"#{entry_id}", footer=footer, metadata=ToolMetadata(count=len(lines)), stored=False)
