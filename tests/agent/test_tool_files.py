@@ -13,6 +13,7 @@ import pytest
 from tests.support.agents import Harness, make_agent
 from tests.support.contained import FORMS, state_of
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.tooling import Workspace
 from tui_agent.agent.assembly import find_tool_files
 from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked, PermissionRequest, ToolOutput
 from tui_agent.agent.knowledge.folders import Folders
@@ -208,7 +209,7 @@ async def test_what_is_called_is_the_file_as_it_is_then(stage: Stage) -> None:
     await stage.load()
     path.write_text("def one() -> str:\n    'First.'\n    return 'uno'\n")
     tool = stage.files.tools[0]
-    context = ToolPlace(stage.project, stage.project, {}, stage.box).context()
+    context = Workspace(stage.project, sandbox=stage.box).context()
     assert (await tool.run(tool.Input(values={}), context)).output == "uno"
 
 

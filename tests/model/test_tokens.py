@@ -39,8 +39,8 @@ def at(server: LoginServer, name: str = "github_copilot") -> Provider:
     return replace(provider, sign_in=server.oauth(provider.sign_in), url=f"{server.url}/v1")
 
 
-def device(server: LoginServer, name: str = "github_copilot", **arguments: Any) -> DeviceSignIn:
-    provider = at(server, name)
+def device(server: LoginServer, **arguments: Any) -> DeviceSignIn:
+    provider = at(server)
     assert provider.sign_in is not None
     return DeviceSignIn(provider, provider.sign_in, CLIENT, **arguments)
 
@@ -60,9 +60,8 @@ async def signed_in(server: LoginServer, logins: Logins, **changes: Any) -> Logi
 # -- a code entered elsewhere -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["github_copilot", "chatgpt"])
-async def test_a_code_is_shown_and_asked_about_until_it_was_entered(server: LoginServer, name: str) -> None:
-    async with device(server, name) as attempt:
+async def test_a_code_is_shown_and_asked_about_until_it_was_entered(server: LoginServer) -> None:
+    async with device(server) as attempt:
         assert attempt.code == "WDJB-MJHT"
         assert attempt.url.startswith(server.url)
         waiting = asyncio.ensure_future(attempt.login())
@@ -75,8 +74,6 @@ async def test_a_code_is_shown_and_asked_about_until_it_was_entered(server: Logi
     assert login.refresh.startswith("renews-")
     assert all(given.get("client_id", CLIENT) == CLIENT for _path, given in server.posts)
     assert server.access not in repr(login)
-    if name == "chatgpt":
-        assert PROVIDERS[name].key_header(login.key)["chatgpt-account-id"] == "account-7"
 
 
 async def test_it_slows_down_when_told_and_after_no_answer(server: LoginServer) -> None:
@@ -144,6 +141,7 @@ async def test_a_browser_brings_tokens_and_nobody_else_can(server: LoginServer) 
         waiting = asyncio.ensure_future(attempt.login())
         assert "logged in" in await browse(attempt.url)
         assert (await waiting).key == server.access
+    assert provider.key_header(server.access)["chatgpt-account-id"] == "account-7"
     assert [given["code"] for _path, given in server.posts] == [CODE]
 
 

@@ -117,11 +117,7 @@ class LoginServer:
 
     def oauth(self, how: SignIn) -> SignIn:
         """Return a provider's sign-in, at this server."""
-        moved = {
-            name: f"{self.url}/{name}"
-            for name in ("page", "device", "device_poll", "device_page", "device_callback", "revoke")
-            if getattr(how, name)
-        }
+        moved = {name: f"{self.url}/{name}" for name in ("page", "device", "revoke") if getattr(how, name)}
         return replace(how, exchange=f"{self.url}/token", callback=(0, how.callback[1]), **moved)
 
     def answer(self, path: str, given: Mapping[str, str]) -> tuple[int, Mapping[str, Any]]:
@@ -131,19 +127,13 @@ class LoginServer:
                 return 200, {"key": KEY, "user_id": "user"}
             case "/keys", _:
                 return 403, {"error": {"message": f"Invalid code or code_verifier {given['code']}", "code": 403}}
-            case "/device", _ if "scope" in given:
+            case "/device", _:
                 page = {"verification_uri": f"{self.url}/enter", "user_code": USER_CODE, "device_code": DEVICE}
                 return 200, {**page, "interval": 0.02, "expires_in": 900}
-            case "/device", _:
-                return 200, {"device_auth_id": DEVICE, "user_code": USER_CODE, "interval": "0.02"}
-            case "/device_poll", _ if self.entered.is_set() and given["device_auth_id"] == DEVICE:
-                return 200, {"authorization_code": CODE, "code_verifier": "of the server"}
-            case "/device_poll", _:
-                return 403, {}
             case "/token", kind if kind.endswith("device_code"):
                 # As GitHub says it.
                 return self._tokens() if self.entered.is_set() else (200, {"error": "authorization_pending"})
-            case "/token", "authorization_code" if given["code_verifier"] == "of the server" or self._fits(given):
+            case "/token", "authorization_code" if self._fits(given):
                 return self._tokens()
             case "/token", "refresh_token" if given["refresh_token"] == f"renews-{self.access}":
                 if given["refresh_token"] not in self.ended:

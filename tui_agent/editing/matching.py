@@ -56,51 +56,26 @@ def _shifted(pairs: Sequence[tuple[str, str]], new: str) -> str | None:
 
 
 def _rescaled(pairs: Sequence[tuple[str, str]], new: str) -> str | None:
-    known = dict(pairs)
-    scale = _scale_of(known)
-    if scale is None or any(known[here] != there for here, there in pairs):
+    """Return the text with a fixed ratio of the file's characters to its own: tabs for spaces, two spaces for four."""
+    widest, there = max(pairs, key=lambda pair: len(pair[0]))
+    if len(set(widest)) != 1 or len(set(there)) != 1:
+        return None
+    factor = Fraction(len(there), len(widest))
+
+    def scaled(indent: str) -> str | None:
+        width = factor * len(indent)
+        return there[0] * int(width) if set(indent) <= {widest[0]} and width.denominator == 1 else None
+
+    if 1 not in factor.as_integer_ratio() or any(scaled(here) != indent for here, indent in pairs):
         return None
     rows = []
     for line in lines_of(new):
         indent = indent_of(line)
-        wanted = known.get(indent, scale.applied(indent)) if line.strip() else indent
+        wanted = scaled(indent) if line.strip() else indent
         if wanted is None:
             return None
         rows.append(wanted + line[len(indent) :])
     return "".join(rows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    """So many of one character for each of another, and so many more."""
-
-    here: str
-    there: str
-    factor: Fraction
-    more: Fraction
-
-    def applied(self, indent: str) -> str | None:
-        """Return what an indentation becomes; None where that is no whole number of characters."""
-        width = self.factor * len(indent) + self.more
-        fits = set(indent) <= {self.here} and width >= 0 and width.denominator == 1
-        return self.there * int(width) if fits else None
-
-
-def _scale_of(known: dict[str, str]) -> _Scale | None:
-    """Return the scale by which all of some indentations became others."""
-    used_here, used_there = set("".join(known)), set("".join(known.values()))
-    if len(used_here) != 1 or len(used_there) != 1:
-        return None
-    points = {(len(here), len(there)) for here, there in known.items()}
-    if used_here != used_there:
-        points.add((0, 0))
-    (first, first_there), (last, last_there) = min(points), max(points)
-    if first == last or first_there == last_there:
-        return None
-    factor = Fraction(last_there - first_there, last - first)
-    scale = _Scale(used_here.pop(), used_there.pop(), factor, first_there - factor * first)
-    steady = 1 in {factor.numerator, factor.denominator}
-    return scale if steady and all(factor * here + scale.more == there for here, there in points) else None
 
 
 # What an edit is told whose text is not in the file, or not only once: the lines it comes closest to.
@@ -304,8 +279,12 @@ def replace(text: str, wanted: Replacement) -> Replaced:
             continue
         if len(spans) > 1 and not wanted.everywhere:
             raise NoMatchError(ambiguous([line_at(text, span.start) for span in spans]))
-        chosen = list(_apart(spans))
-        return Replaced(_spliced(text, chosen), len(chosen), loosely)
+        out, position, count = [], 0, 0
+        for span in spans:
+            if span.start >= position:  # those that overlap one before are left as they are
+                out += [text[position : span.start], span.new]
+                position, count = span.end, count + 1
+        return Replaced("".join([*out, text[position:]]), count, loosely)
     raise NoMatchError(closest(text, wanted.old))
 
 
@@ -508,22 +487,6 @@ class _Maker:
 
 def _plain_lines(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in text.split("\n")]
-
-
-def _apart(spans: list[_Span]) -> Iterator[_Span]:
-    end = -1
-    for span in spans:
-        if span.start >= end:
-            yield span
-            end = span.end
-
-
-def _spliced(text: str, spans: list[_Span]) -> str:
-    out, position = [], 0
-    for span in spans:
-        out += [text[position : span.start], span.new]
-        position = span.end
-    return "".join([*out, text[position:]])
 
 
 def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:

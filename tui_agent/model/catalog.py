@@ -192,7 +192,7 @@ class Catalog:
 
     def can_chat(self, name: str) -> bool:
         """Tell whether nothing is known of a model that speaks against chatting with it: it doesn't embed or draw."""
-        return not self._rows.is_closed(name)
+        return spelled(name) not in self._rows.closed
 
     def knows(self, model: str) -> bool:
         """Tell whether anything is known of a model that goes by exactly this name where it is asked."""

@@ -61,12 +61,9 @@ class PriceList:
         rows = {name: self._corrected(name, row) for name, row in data.items()}
         return {name: row for name, row in rows.items() if can_chat(row)}
 
-    def is_closed(self, name: str) -> bool:
-        """Tell whether a model is known to do something else than chat: to embed, draw, hear, speak, rank or judge."""
-        return spelled(name) in self._closed
-
     @cached_property
-    def _closed(self) -> set[str]:
+    def closed(self) -> set[str]:
+        """Spellings of the models that do something else than chat: embed, draw, hear, speak, rank or judge."""
         return {spelled(name) for name in self._names if name not in self.all} - {spelled(name) for name in self.all}
 
     @property

@@ -121,12 +121,6 @@ class SignIn:
     """The page where the user agrees in a browser that comes back to this machine; "" where there is none."""
     device: str = ""
     """Where a code is had that the user enters at the provider's page (RFC 8628); "" where there is none."""
-    device_poll: str = ""
-    """Where OpenAI is asked whether the code was entered; it answers with a code to exchange instead of tokens."""
-    device_page: str = ""
-    """The page to enter it at, where the answer does not name it."""
-    device_callback: str = ""
-    """The redirection address that such a code belongs to."""
     callback: tuple[int, str] = (0, "")
     """Port and path the browser comes back to; 0 and "" where they are free."""
     scope: str = ""
@@ -390,10 +384,6 @@ _TABLE = (
         sign_in=SignIn(
             exchange="https://auth.openai.com/oauth/token",
             page="https://auth.openai.com/oauth/authorize",
-            device="https://auth.openai.com/api/accounts/deviceauth/usercode",
-            device_poll="https://auth.openai.com/api/accounts/deviceauth/token",
-            device_page="https://auth.openai.com/codex/device",
-            device_callback="https://auth.openai.com/deviceauth/callback",
             callback=(1455, "/auth/callback"),
             scope="openid profile email offline_access",
             revoke="https://auth.openai.com/oauth/revoke",

@@ -1,7 +1,7 @@
 """Signs in to a provider's account: the user agrees in a browser, here or elsewhere, and gets a key or tokens.
 
-Elsewhere is the device flow of RFC 8628; OpenAI's own form of it is the one of its open-source program. No clock but
-the event loop's says how long to wait, and a token's life is counted from when it came.
+Elsewhere is the device flow of RFC 8628. No clock but the event loop's says how long to wait, and a token's life is
+counted from when it came.
 """
 
 import asyncio
@@ -38,8 +38,6 @@ _INTERVAL = 5.0
 """Seconds between two questions whether it was entered, where nobody says; what is added when asked to slow down."""
 _FASTEST = 0.05
 _REQUEST_SECONDS = 30.0
-_PENDING = {403, 404}
-"""How OpenAI says that a code was not entered yet."""
 
 
 class SignInError(UserFacingError):
@@ -129,10 +127,13 @@ class BrowserSignIn:
         if "code" not in answer:
             why = one_line(answer.get("error_description") or answer["error"], 120)
             raise SignInError(f"{name} did not let you in: {why}.")
+        given = {"code": answer["code"], "code_verifier": self._verifier}
         if self._client:
-            return await _exchange(self._provider, self._how, self._client, answer["code"], self._verifier, self._back)
-        given = {"code": answer["code"], "code_verifier": self._verifier, "code_challenge_method": "S256"}
-        return _login(self._provider, await post(self._provider, self._how.exchange, json=given))
+            given |= {"grant_type": "authorization_code", "client_id": self._client, "redirect_uri": self._back}
+            table = await post(self._provider, self._how.exchange, data=given)
+        else:
+            table = await post(self._provider, self._how.exchange, json={**given, "code_challenge_method": "S256"})
+        return _login(self._provider, table, self._client)
 
 
 class DeviceSignIn:
@@ -156,19 +157,15 @@ class DeviceSignIn:
         self.code = ""
 
     async def __aenter__(self) -> Self:
-        provider, how, id_ = self._provider, self._how, {"client_id": self._client}
-        own = bool(how.device_poll)
-        body = {"json": id_} if own else {"data": {**id_, "scope": how.scope}}
-        table = await post(provider, how.device, **body)
+        provider, id_ = self._provider, {"client_id": self._client}
+        table = await post(provider, self._how.device, data={**id_, "scope": self._how.scope})
         texts = {name: text for name, text in table.items() if isinstance(text, str)}
-        self.code, self.url = one_line(texts.get("user_code", ""), 40), texts.get("verification_uri", how.device_page)
-        device = texts.get("device_auth_id" if own else "device_code", "")
+        self.code, self.url = one_line(texts.get("user_code", ""), 40), texts.get("verification_uri", "")
+        device = texts.get("device_code", "")
         if not (self.code and device and urlsplit(self.url).scheme in {"http", "https"}):
             raise SignInError(f"{provider.name} answered without a code to enter. Sign in again, or paste a key.")
-        self._given = {"device_auth_id": device, "user_code": texts["user_code"]}
-        if not own:
-            kind = "urn:ietf:params:oauth:grant-type:device_code"
-            self._given = {**id_, "device_code": device, "grant_type": kind}
+        kind = "urn:ietf:params:oauth:grant-type:device_code"
+        self._given = {**id_, "device_code": device, "grant_type": kind}
         self._seconds = min(_number(table.get("expires_in")) or _DEVICE_SECONDS, _DEVICE_SECONDS)
         self._interval = _number(table.get("interval")) or _INTERVAL
         return self
@@ -196,16 +193,15 @@ class DeviceSignIn:
         return login
 
     async def _asked(self) -> Login | None:
-        provider, how = self._provider, self._how
+        provider = self._provider
         await self._sleep(max(self._interval, _FASTEST))
-        body = {"json": self._given} if how.device_poll else {"data": self._given}
         try:
-            status, table = await ask(provider, how.device_poll or how.exchange, **body)
+            status, table = await ask(provider, self._how.exchange, data=self._given)
         except SignInError:
             self._interval *= 2
             return None
         error = table.get("error")
-        if (how.device_poll and status in _PENDING) or error == "authorization_pending":
+        if error == "authorization_pending":
             return None
         if error == "slow_down":
             self._interval = _number(table.get("interval")) or self._interval + _INTERVAL
@@ -214,11 +210,7 @@ class DeviceSignIn:
             raise self._ended()
         if error == "access_denied":
             raise SignInError(f"{provider.name} did not let you in: the sign-in was refused there.")
-        table = _accepted(provider, status, table, self._given.values())
-        if not how.device_poll:
-            return _login(provider, table, self._client)
-        code, verifier = str(table.get("authorization_code")), str(table.get("code_verifier"))
-        return await _exchange(provider, how, self._client, code, verifier, how.device_callback)
+        return _login(provider, _accepted(provider, status, table, self._given.values()), self._client)
 
     def _ended(self) -> SignInError:
         return SignInError(f"Nobody entered the code at {self.url} as long as it was good. Sign in again for another.")
@@ -321,12 +313,6 @@ def _accepted(provider: Provider, status: int, table: dict[str, Any], hidden: An
     why = one_line(redact(next(filter(None, map(as_text, texts)), ""), hidden), 120) or f"status {status}"
     kind = ErrorKind.OVERLOADED if status >= 500 or status == 429 else ErrorKind.AUTH
     raise SignInError(f"{provider.name} refused the sign-in ({why}). Sign in again: a code works once.", kind)
-
-
-async def _exchange(provider: Provider, how: SignIn, client: str, code: str, verifier: str, back: str) -> Login:
-    given = {"grant_type": "authorization_code", "code": code, "code_verifier": verifier}
-    table = await post(provider, how.exchange, data={**given, "client_id": client, "redirect_uri": back})
-    return _login(provider, table, client)
 
 
 def _login(provider: Provider, table: Mapping[str, Any], client: str = "", now: float | None = None) -> Login:

@@ -56,8 +56,12 @@ class Capture:
 
     def raw(self) -> bytes:
         """Return all that was kept, with a note where something was dropped."""
-        gap = self._gap() if self._dropped_bytes else b""
-        return bytes(self._head) + gap + b"".join(chunk for chunk, _ in self._tail)
+        gap: list[bytes] = []
+        if self._dropped_bytes:
+            gap = [f"\n[{self._dropped_lines:,} lines, {self._dropped_bytes:,} bytes were not kept]\n".encode()]
+            last = self._newlines - self._tail_lines
+            gap += (f"{number}: ".encode() + line + b"\n" for number, line in sorted(self._errors) if number <= last)
+        return b"".join([self._head, *gap, *(chunk for chunk, _ in self._tail)])
 
     def _feed_tail(self, chunk: bytes) -> None:
         self._note_errors(chunk)
@@ -88,12 +92,6 @@ class Capture:
                 if all(number != known for known, _ in self._errors):
                     self._errors.append((number, chunk[start:end][:_ERROR_LINE_BYTES]))
                 position = chunk.find(mark, end)
-
-    def _gap(self) -> bytes:
-        note = f"\n[{self._dropped_lines:,} lines, {self._dropped_bytes:,} bytes were not kept]\n"
-        last = self._newlines - self._tail_lines
-        errors = [f"{number}: ".encode() + line + b"\n" for number, line in sorted(self._errors) if number <= last]
-        return note.encode() + b"".join(errors)
 
 
 _ESCAPES = LazyPattern(

@@ -174,8 +174,10 @@ def _unwrapped(tool: Tool[Any], values: dict[str, Any]) -> dict[str, Any]:
 def _tidied(fields: Mapping[str, FieldInfo], values: dict[str, Any]) -> dict[str, Any]:
     tidy: dict[str, Any] = {}
     for name, value in values.items():
-        known = _field_named(name, fields)
-        if known not in fields and _plain(name) in _COMMENTS:
+        plain = _plain(name)
+        alike = (field for field in fields if plain == _plain(field) or plain in _ALIASES.get(field, ()))
+        known = name if name in fields else next(alike, name)
+        if known not in fields and plain in _COMMENTS:
             continue
         if known != name and (known in values or known in tidy):
             known = name
@@ -183,14 +185,6 @@ def _tidied(fields: Mapping[str, FieldInfo], values: dict[str, Any]) -> dict[str
         if field is None or not (value is None and not field.is_required()):
             tidy[known] = value if field is None else _fitting(known, field, value)
     return tidy
-
-
-def _field_named(name: str, fields: Mapping[str, FieldInfo]) -> str:
-    """Return the field that a name stands for, the name itself where there is none."""
-    if name in fields:
-        return name
-    plain = _plain(name)
-    return next((field for field in fields if plain == _plain(field) or plain in _ALIASES.get(field, ())), name)
 
 
 def _plain(name: str) -> str:

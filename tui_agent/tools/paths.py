@@ -145,8 +145,6 @@ def _suggestions(location: Location, context: ToolContext) -> list[str]:
             if path.name == name or path.name.lower() == name.lower()
         }
         found += sorted(files, key=lambda path: (-len(set(path.split("/")) & set(location.shown.split("/"))), path))
-        if not found:
-            found += [_relative(near, context.cwd) for near in _close_names(name, context.project)]
     return [valid(path) for path in dict.fromkeys(found)][:_SUGGESTIONS]
 
 
@@ -191,13 +189,6 @@ def _close_siblings(path: Path) -> list[str]:
         return []
     lowered = {name.lower(): name for name in sorted(names)}
     return [lowered[near] for near in difflib.get_close_matches(path.name.lower(), lowered, _SUGGESTIONS, 0.7)]
-
-
-def _close_names(name: str, project: Path) -> list[Path]:
-    by_name: dict[str, Path] = {}
-    for path in walk_files(project, limit=_FILES_LOOKED_AT):
-        by_name.setdefault(path.name, path)
-    return [by_name[near] for near in difflib.get_close_matches(name, by_name, n=_SUGGESTIONS, cutoff=0.75)]
 
 
 def _same_end(location: Location, context: ToolContext) -> str:

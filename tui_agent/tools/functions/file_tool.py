@@ -1,20 +1,18 @@
 """A function of a tool file as a tool: each call is a process of its own, held to what the file declares."""
 
 import asyncio
-import base64
-import binascii
 import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, ValidationError
 
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
@@ -86,30 +84,30 @@ class FileTool(DynamicTool):
         Raises:
             ToolError: it may only run in a sandbox, and there is none.
         """
-        return tuple(self._needs(arguments, context))
-
-    def _needs(self, arguments: RawInput, context: ToolContext) -> Iterator[PermissionNeed]:
         from tui_agent.shell.needs import outside
 
         declared, sandbox = self.declared, self._sandbox(context)
         changes_project = any(not _place(path) for path in declared.WRITES)
-        yield PermissionNeed(
+        run = PermissionNeed(
             Permission.TOOL,
             self.name,
             detail=self.command(arguments),
             sandboxed=sandbox is not None,
             changes=("sources",) if changes_project and not declared.READ_ONLY else (),
         )
-        for host in declared.NETWORK if sandbox is not None else ():
-            yield PermissionNeed(Permission.NETWORK, host, aliases=(self.name,))
-        for path in filter(None, map(_place, (*declared.READS, *declared.WRITES))):
-            if sandbox is None or not sandbox.shows(path, context.project):
-                yield outside(path)
-        for path in filter(None, map(_place, declared.WRITES)):
-            yield PermissionNeed(Permission.EDIT, str(path))
-        for name in declared.ENVIRONMENT:
-            if name in os.environ:
-                yield PermissionNeed(Permission.READ, f"${name}", secret=True)
+        hosts = declared.NETWORK if sandbox is not None else ()
+        touched = list(filter(None, map(_place, (*declared.READS, *declared.WRITES))))
+        hidden = [path for path in touched if sandbox is None or not sandbox.shows(path, context.project)]
+        return (
+            run,
+            *(PermissionNeed(Permission.NETWORK, host, aliases=(self.name,)) for host in hosts),
+            *map(outside, hidden),
+            *(PermissionNeed(Permission.EDIT, str(path)) for path in filter(None, map(_place, declared.WRITES))),
+            *(PermissionNeed(Permission.READ, f"${name}", secret=True) for name in self._given()),
+        )
+
+    def _given(self) -> dict[str, str]:
+        return {name: os.environ[name] for name in self.declared.ENVIRONMENT if name in os.environ}
 
     def touches(self, arguments: RawInput, context: ToolContext) -> tuple[()] | None:
         del arguments
@@ -126,8 +124,7 @@ class FileTool(DynamicTool):
         context.view = await asyncio.to_thread(view_of_file, self.path, context, sandbox)
         if self.read_only:
             context = _changing_nothing(context)
-        given = {name: os.environ[name] for name in self.declared.ENVIRONMENT if name in os.environ}
-        environment = command_environment(context.environment) | given
+        environment = command_environment(context.environment) | self._given()
         ended = await run_file(
             self.path,
             {"source": source, "function": self.name, "arguments": arguments.values},
@@ -142,7 +139,7 @@ class FileTool(DynamicTool):
             raise ToolError(ended.why(self.declared.TIMEOUT))
         if answer.error:
             raise ToolError("\n".join([answer.error, *(f"  {frame}" for frame in answer.frames), note]).rstrip())
-        return await told(Returned(answer.text, answer.pictures()), self.title(arguments), context, footer=note)
+        return await told(Returned(answer.text, answer.images), self.title(arguments), context, footer=note)
 
     def _sandbox(self, context: ToolContext) -> Sandbox | None:
         """Return what it runs in, None for without: where there is none, or none that can open what it declares.
@@ -175,9 +172,11 @@ def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> V
     """Return the view of a call, opened for the interpreter and for what stands beside the file. Looks at files."""
     if sandbox is None:
         return context.view
-    beside = real_path(path.parent)
-    read = frozenset[Path]() if beside.is_relative_to(real_path(context.project)) else frozenset({beside})
-    return context.view.opened(interpreter_grants(context.project) | Grants(read=read))
+    shown = (real_path(context.project), Path("/usr"))
+    places = (sys.prefix, sys.base_prefix, *_import_places(), str(path.parent))
+    wanted = {real_path(Path(place)) for place in places}
+    read = frozenset(place for place in wanted if not any(map(place.is_relative_to, shown)))
+    return context.view.opened(Grants(read=read))
 
 
 def _place(text: str) -> Path | None:
@@ -207,44 +206,20 @@ main()
 """
 
 
-class Frame(BaseModel):
-    """A place in a tool file that an error passed."""
-
-    model_config = ConfigDict(defer_build=True)
-
-    file: str
-    line: int
-    function: str
-    code: str
-
-    def __str__(self) -> str:
-        where = f"{Path(self.file).name}:{self.line}"
-        return f"{where}{f' in {self.function}' if self.function else ''}{f': {self.code}' if self.code else ''}"
-
-
 class Answer(BaseModel):
     """What the process said. Exactly what it was asked for is filled in, or ``error``."""
 
     model_config = ConfigDict(defer_build=True)
 
     error: str = ""
-    frames: tuple[Frame, ...] = ()
+    line: int = 0
+    """Where in the file the error was raised, 0 where that is unknown; ``frames`` have the way there."""
+    frames: tuple[str, ...] = ()
     text: str = ""
-    images: tuple[str, ...] = ()
+    images: tuple[Base64Bytes, ...] = ()
     tools: tuple[dict[str, Any], ...] = ()
     problems: tuple[dict[str, Any], ...] = ()
     declared: dict[str, Any] = Field(default_factory=dict)
-
-    def pictures(self) -> tuple[bytes, ...]:
-        """Return the bytes of its images.
-
-        Raises:
-            ToolError: they are none.
-        """
-        try:
-            return tuple(base64.b64decode(image, validate=True) for image in self.images)
-        except (binascii.Error, ValueError):
-            raise ToolError("The answer of the tool's process holds a damaged image.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,14 +250,8 @@ async def run_file(  # noqa: PLR0913 - what is run, and how
 ) -> Ended:
     """Run a tool file's process to its end.
 
-    Args:
-        path: the file, for messages and for what it imports from beside it.
-        request: what it is asked, its ``source`` included.
-        context: where, and in which view.
-        sandbox: None runs it without.
-        environment: what it gets.
-        name: what the user is asked about when it lacks something.
-        seconds: how long it may take.
+    ``request`` is what it is asked, its ``source`` included; ``name`` is what the user is asked about when it lacks
+    something, ``seconds`` how long it may take.
 
     Raises:
         ToolError: it could not be started.
@@ -296,13 +265,6 @@ async def run_file(  # noqa: PLR0913 - what is run, and how
         answer = await asyncio.to_thread(_answer, said.fileno())
     lines = plain_text(ended.run.capture.raw()).rstrip().splitlines()[-LAST_LINES:]
     return Ended(ended, None if ended.run.timed_out else answer, "\n".join(lines))
-
-
-def interpreter_grants(project: Path) -> Grants:
-    """Return what has to be shown for the program's own Python to run. Looks at files."""
-    shown = (real_path(project), Path("/usr"))
-    wanted = {real_path(Path(place)) for place in (sys.prefix, sys.base_prefix, *_import_places())}
-    return Grants(read=frozenset(p for p in wanted if not any(p.is_relative_to(place) for place in shown)))
 
 
 @lru_cache(maxsize=1)

@@ -1,7 +1,6 @@
 """A function of the program that uses the library, as a tool. It runs in that program's process."""
 
-import json
-import re
+import contextlib
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -10,24 +9,15 @@ from tui_agent.errors import ToolError
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ImagePart, ToolSchema
 from tui_agent.tools.base import DynamicTool, RawInput, ToolContext, ToolResult, slim_schema
-from tui_agent.tools.functions.signature import (
-    NotSerialisableError,
-    Returned,
-    SignatureError,
-    image_type,
-    returned,
-    signature_of,
-)
+from tui_agent.tools.functions.signature import FunctionError, Returned, image_type, returned, signature_of
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, stored_image
-
-_REFERENCE = re.compile(r'"#/\$defs/([^"]+)"')
 
 
 class FunctionTool(DynamicTool):
     """A function that was given to an agent: nobody is asked before it is called.
 
     Raises:
-        SignatureError: it can't be a tool.
+        FunctionError: it can't be a tool.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -43,7 +33,7 @@ class FunctionTool(DynamicTool):
         """Call it on the event loop; what it raises is the model's to read."""
         try:
             value = returned(await self._signature.call(arguments.values))
-        except (SignatureError, NotSerialisableError) as error:
+        except FunctionError as error:
             raise ToolError(f"{self.name}: {error}") from None
         except Exception as error:  # the function's own
             raise ToolError(traceback.format_exception_only(error)[-1].strip()) from error
@@ -52,20 +42,9 @@ class FunctionTool(DynamicTool):
 
 def schema_of(name: str, description: str, parameters: dict[str, Any]) -> ToolSchema:
     """Return a function's schema without what pydantic adds; that of a type which holds itself stays whole."""
-    if not _holds_itself(parameters.get("$defs", {})):
+    with contextlib.suppress(RecursionError):
         parameters = slim_schema(parameters)
     return ToolSchema(name=name, description=description, parameters=parameters)
-
-
-def _holds_itself(definitions: dict[str, Any]) -> bool:
-    from graphlib import CycleError, TopologicalSorter
-
-    named = {name: _REFERENCE.findall(json.dumps(schema)) for name, schema in definitions.items()}
-    try:
-        TopologicalSorter(named).prepare()
-    except CycleError:
-        return True
-    return False
 
 
 async def told(value: Returned, title: str, context: ToolContext, footer: str = "") -> ToolResult:

@@ -17,13 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tui_agent.tools.functions.signature import (
-    FunctionSignature,
-    NotSerialisableError,
-    SignatureError,
-    returned,
-    signature_of,
-)
+from tui_agent.tools.functions.signature import FunctionError, FunctionSignature, returned, signature_of
 
 DECLARATIONS = ("NETWORK", "READS", "WRITES", "ENVIRONMENT", "READ_ONLY", "TIMEOUT")
 """Constants of a tool file that say what its functions need."""
@@ -44,9 +38,9 @@ def main() -> None:
     try:
         said = _done(json.loads(os.pread(request, os.fstat(request).st_size, 0)))
     except BaseException as error:  # noqa: BLE001 - whatever the file does, sys.exit included
-        said, failed = {"error": _told(error), "frames": (frames := _frames(error))}, True
-        places = [f"  {frame['file']}:{frame['line']}" for frame in frames]
-        sys.stderr.write("\n".join([_told(error), *places, ""]))
+        frames, failed = _frames(error), True
+        said = {"error": _told(error), "line": frames[-1].lineno if frames else 0, "frames": list(map(_shown, frames))}
+        sys.stderr.write("\n".join([_told(error), *(f"  {frame}" for frame in said["frames"]), ""]))
     if os.getpid() != process:
         os._exit(0)  # a copy of this process that came back from the function says nothing
     # Names of files that are not UTF-8 come as lone surrogates, which no answer can hold.
@@ -66,7 +60,7 @@ def _done(request: dict[str, Any]) -> dict[str, Any]:
     name = request["function"]
     functions = {function.__name__: function for function in _functions(module)}
     if name not in functions:
-        raise SignatureError(f"the file has no function {name} any more")
+        raise FunctionError(f"the file has no function {name} any more")
     import asyncio  # a fifth of the time in which a file tells what it has, and not needed for that
 
     value = returned(asyncio.run(signature_of(functions[name]).call(request["arguments"])))
@@ -100,7 +94,7 @@ def _described(module: ModuleType) -> dict[str, Any]:
     for function in _functions(module):
         try:
             signature: FunctionSignature = signature_of(function)
-        except SignatureError as error:
+        except FunctionError as error:
             problems.append({"text": str(error), "line": function.__code__.co_firstlineno})
         else:
             named = {"name": signature.name, "description": signature.description, "parameters": signature.parameters}
@@ -110,33 +104,29 @@ def _described(module: ModuleType) -> dict[str, Any]:
 
 
 def _told(error: BaseException) -> str:
-    if isinstance(error, SignatureError | NotSerialisableError):
+    if isinstance(error, FunctionError):
         return str(error)
     if isinstance(error, SystemExit):
         return f"it called sys.exit({error.code!r})"
     return "".join(traceback.format_exception_only(error)).strip()
 
 
-def _frames(error: BaseException) -> list[dict[str, Any]]:
+def _frames(error: BaseException) -> list[traceback.FrameSummary]:
     """Return where in tool files an error was raised, its own place last."""
     if isinstance(error, SyntaxError) and error.filename:
-        return [{"file": error.filename, "line": error.lineno or 0, "function": "", "code": ""}]
+        return [traceback.FrameSummary(error.filename, error.lineno or 0, "<module>", line="")]
     places = {
         str(Path(module.__file__).parent)
         for name, module in tuple(sys.modules.items())
         if name.startswith("tools_") and module.__file__
     }
-    passed = [
-        {
-            "file": frame.filename,
-            "line": frame.lineno,
-            "function": "" if frame.name == "<module>" else frame.name,
-            "code": frame.line or "",
-        }
-        for frame in traceback.extract_tb(error.__traceback__)
-        if str(Path(frame.filename).parent) in places
-    ]
-    return passed[-MAX_FRAMES:]
+    passed = traceback.extract_tb(error.__traceback__)
+    return [frame for frame in passed if str(Path(frame.filename).parent) in places][-MAX_FRAMES:]
+
+
+def _shown(frame: traceback.FrameSummary) -> str:
+    function = "" if frame.name == "<module>" else f" in {frame.name}"
+    return f"{Path(frame.filename).name}:{frame.lineno}{function}{f': {frame.line}' if frame.line else ''}"
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ _ARGUMENT = re.compile(r"\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.+)")
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-class SignatureError(ValueError):
-    """A function can't be a tool, or a call does not fit it; the message says why."""
+class FunctionError(ValueError):
+    """A function can't be a tool, a call does not fit it, or a model can't be told its value; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class FunctionSignature:
         """Call the function; one that is a coroutine is awaited.
 
         Raises:
-            SignatureError: the arguments do not fit.
+            FunctionError: the arguments do not fit.
             Exception: whatever the function raises.
         """
         try:
             taken = self.accepted.model_validate(dict(arguments))
         except ValidationError as error:
-            raise SignatureError(f"{'; '.join(map(_problem, error.errors(include_url=False)))}.") from None
+            raise FunctionError(f"{'; '.join(map(_problem, error.errors(include_url=False)))}.") from None
         # Only what was sent: a default stays the function's own.
         by_alias = {field.alias or name: name for name, field in self.accepted.model_fields.items()}
         given = {alias: getattr(taken, name) for alias, name in by_alias.items() if name in taken.model_fields_set}
@@ -55,15 +55,15 @@ def signature_of(function: Callable[..., Any]) -> FunctionSignature:
     """Return what a function is as a tool.
 
     Raises:
-        SignatureError: it has no docstring, an argument has no type or can't be given by name, or its types have no
+        FunctionError: it has no docstring, an argument has no type or can't be given by name, or its types have no
             schema.
     """
     name = getattr(function, "__name__", "")
     if not _NAME.fullmatch(name):
-        raise SignatureError(f"“{name}” can't be a tool's name: use letters, digits and _, 64 at most")
+        raise FunctionError(f"“{name}” can't be a tool's name: use letters, digits and _, 64 at most")
     description, about = _documented(inspect.getdoc(function) or "")
     if not description:
-        raise SignatureError(f"{name} has no docstring to tell the model what it does")
+        raise FunctionError(f"{name} has no docstring to tell the model what it does")
     fields: dict[str, Any] = {}
     try:
         hints = get_type_hints(function, include_extras=True)
@@ -71,19 +71,19 @@ def signature_of(function: Callable[..., Any]) -> FunctionSignature:
             fields[f"field_{number}"] = _field(name, parameter, hints, about)
         accepted = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
         schema = accepted.model_json_schema()
-    except SignatureError:
+    except FunctionError:
         raise
     except Exception as error:  # noqa: BLE001 - types are the author's, and anything may stand there
-        raise SignatureError(f"{name}: {(str(error) or type(error).__name__).splitlines()[0]}") from None
+        raise FunctionError(f"{name}: {(str(error) or type(error).__name__).splitlines()[0]}") from None
     return FunctionSignature(function, name, description, schema, accepted)
 
 
 def _field(function: str, parameter: inspect.Parameter, hints: Mapping[str, Any], about: Mapping[str, str]) -> Any:
     name = parameter.name
     if parameter.kind not in _NAMED:
-        raise SignatureError(f"{function}: {parameter} can't be given by name")
+        raise FunctionError(f"{function}: {parameter} can't be given by name")
     if name not in hints:
-        raise SignatureError(f"{function}: the argument {name} has no type")
+        raise FunctionError(f"{function}: the argument {name} has no type")
     default = ... if parameter.default is inspect.Parameter.empty else parameter.default
     # Fields are numbered, because a field can't be called what pydantic calls something of its own.
     told = Field(default, alias=name, description=about[name]) if name in about else Field(default, alias=name)
@@ -128,10 +128,6 @@ _SIGNATURES = (
 )
 
 
-class NotSerialisableError(ValueError):
-    """A value can't be told to a model; the message says what can."""
-
-
 @dataclass(frozen=True, slots=True)
 class Returned:
     """A result. Images are the bytes of files of types that models take."""
@@ -147,7 +143,7 @@ def returned(value: Any) -> Returned:
     pictures do) are images, a list may mix those with text; everything else is written as JSON.
 
     Raises:
-        NotSerialisableError: it can't be.
+        FunctionError: it can't be.
     """
     if (image := _image(value)) is not None:
         return Returned(images=(image,))
@@ -183,7 +179,7 @@ def _text(value: Any) -> str:
         return to_json(value, indent=1, inf_nan_mode="strings").decode()
     except Exception as error:  # noqa: BLE001 - whatever the value's own methods raise
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise NotSerialisableError(
+        raise FunctionError(
             f"it returned a value of type {type(value).__name__} that can't be written as JSON ({reason}); return "
             "text, numbers, lists, dictionaries, dataclasses, pydantic models, or the bytes of a PNG, JPEG, GIF or WebP"
         ) from None

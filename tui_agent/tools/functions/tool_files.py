@@ -15,7 +15,6 @@ from tui_agent.files.inside import read_file, read_inside
 from tui_agent.lazy import dataclass
 from tui_agent.processes.environment import SafeEnvironment, command_environment
 from tui_agent.sandbox import Sandbox, View, Writes
-from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.base import ToolContext
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import BUILTIN
@@ -71,13 +70,6 @@ class ToolPlace:
     project: Path
     environment: Mapping[str, str]
     sandbox: Sandbox | None
-
-    def context(self) -> ToolContext:
-        """Return the context for reading a file: nothing it does then is kept, and it reaches nothing."""
-        return ToolContext(
-            cwd=self.cwd, project=self.project, limits=OutputLimits(), reads=FileReads(), put_blob=lambda _data: "",
-            environment=self.environment, sandbox=self.sandbox, view=View(Writes.NOTHING),
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +140,12 @@ def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") ->
 async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFile:
     from tui_agent.tools.functions.file_tool import run_file, view_of_file
 
-    context, sandbox = place.context(), place.sandbox
+    sandbox = place.sandbox
+    # Nothing it does while it is read is kept, and it reaches nothing.
+    context = ToolContext(
+        cwd=place.cwd, project=place.project, limits=OutputLimits(), reads=FileReads(), put_blob=lambda _data: "",
+        environment=place.environment, sandbox=sandbox, view=View(Writes.NOTHING),
+    )  # fmt: skip
     if sandbox is not None and (refusal := await asyncio.to_thread(sandbox.refusal)):
         return LoadedFile(source, problems=(f"{file.shown}: {refusal}",))
     try:
@@ -165,27 +162,29 @@ async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFil
 
 def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
     from tui_agent.tools.functions.file_tool import Declared, FileTool
+    from tui_agent.tools.functions.in_process import schema_of
 
     answer = ended.answer
     if answer is None:
         why = " ".join(ended.why(DESCRIBE_SECONDS).split())
         return LoadedFile(source, problems=(f"{file.shown} could not be loaded: {why}",))
     if answer.error:
-        line = f":{answer.frames[-1].line}" if answer.frames else ""
+        line = f":{answer.line}" if answer.line else ""
         return LoadedFile(source, problems=(f"{file.shown}{line}: {' '.join(answer.error.split())}.",))
     problems = [f"{file.shown}:{row.get('line')}: {row.get('text')}." for row in answer.problems]
     try:
         declared = Declared.model_validate(answer.declared)
-        said = map(_SaidTool.model_validate, answer.tools)
-        tools = tuple(
-            FileTool(tool.schema_for_model(), declared, path=file.path, shown=file.shown, source=file.source)
-            for tool in said
-        )
+        tools = []
+        for said in map(_SaidTool.model_validate, answer.tools):
+            about = said.description[:MAX_DESCRIPTION]
+            about += " …" if len(said.description) > MAX_DESCRIPTION else ""
+            schema = schema_of(said.name, about, said.parameters)
+            tools.append(FileTool(schema, declared, path=file.path, shown=file.shown, source=file.source))
     except (ValidationError, LookupError, TypeError, AttributeError) as error:
         told = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else None
         why = "it says nothing sensible of itself" if told is None else f"{told['loc'][0]}: {told['msg']}"
         return LoadedFile(source, problems=(*problems, f"{file.shown}: {why}."))
-    return LoadedFile(source, tools, tuple(problems))
+    return LoadedFile(source, tuple(tools), tuple(problems))
 
 
 class _SaidTool(BaseModel):
@@ -196,10 +195,3 @@ class _SaidTool(BaseModel):
     name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")
     description: str = Field(min_length=1)
     parameters: dict[str, Any]
-
-    def schema_for_model(self) -> ToolSchema:
-        from tui_agent.tools.functions.in_process import schema_of
-
-        is_long = len(self.description) > MAX_DESCRIPTION
-        description = f"{self.description[:MAX_DESCRIPTION]} …" if is_long else self.description
-        return schema_of(self.name, description, self.parameters)
