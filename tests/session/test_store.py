@@ -67,22 +67,18 @@ def test_sessions_are_filtered_by_directory_and_text(store: Store, new: NewSessi
 
 
 def test_a_session_is_found_by_either_end_of_its_id(store: Store) -> None:
-    with Store(store.path, new_id=_ids()) as named:
-        for title in ("tides", "", ""):
-            named.create_session("/", title=title)
-        assert named.session("aaaa-2").id == "aaaa-2222"
-        assert named.session("1111").id == "aaaa-1111"
-        with pytest.raises(AmbiguousSession, match="aaa-1111 “tides”") as caught:
-            named.session("aaaa")
-        assert set(caught.value.ids) == {"aaaa-1111", "aaaa-2222"}
-        for wanted in ("zzzz", "", "_", "%"):
-            with pytest.raises(SessionNotFound):
-                named.session(wanted)
-
-
-def _ids() -> Callable[[int], str]:
-    names = iter(["aaaa-1111", "aaaa-2222", "bbbb"])
-    return lambda _time: next(names)
+    for name, title in (("aaaa-1111", "tides"), ("aaaa-2222", ""), ("bbbb", "")):
+        made = store.create_session("/", title=title)
+        with store.writer() as connection:
+            connection.execute("UPDATE sessions SET id = ? WHERE id = ?", (name, made.id))
+    assert store.session("aaaa-2").id == "aaaa-2222"
+    assert store.session("1111").id == "aaaa-1111"
+    with pytest.raises(AmbiguousSession, match="aaa-1111 “tides”") as caught:
+        store.session("aaaa")
+    assert set(caught.value.ids) == {"aaaa-1111", "aaaa-2222"}
+    for wanted in ("zzzz", "", "_", "%"):
+        with pytest.raises(SessionNotFound):
+            store.session(wanted)
 
 
 def test_a_fork_has_the_path_and_nothing_else(store: Store, new: NewSession) -> None:

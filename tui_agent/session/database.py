@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
@@ -179,12 +178,6 @@ _REFUSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 """What SQLite answers where it may not write."""
 
 
-class _State(Enum):
-    CURRENT = "current"
-    EMPTY = "empty"
-    OLD = "old"
-
-
 class Database:
     """The open session file. Every thread gets a connection of its own; writing is serialised between them.
 
@@ -329,15 +322,15 @@ class Database:
         while True:
             try:
                 connection = self._connect("mode=rwc")
-                state = self._inspect(connection)
+                found = self._inspect(connection)
             except sqlite3.OperationalError as error:
                 if _primary(error) in _REFUSED:
                     return False
                 raise
-            if state is _State.CURRENT:
+            if found == self._version:
                 return self._settle(connection)
             connection.close()
-            if not self._build_alone(state) and time.monotonic() > deadline:
+            if not self._build_alone(found) and time.monotonic() > deadline:
                 raise StoreBusy(
                     f"The session file {self.path} must be converted, but other programs have it open: "
                     "close them first."
@@ -368,25 +361,25 @@ class Database:
         self._local.connection = connection
         self._connections.append(connection)
 
-    def _inspect(self, connection: sqlite3.Connection) -> _State:
-        """Say what the file is.
+    def _inspect(self, connection: sqlite3.Connection) -> int:
+        """Return the version of the file's schema, 0 for an empty file.
 
         Raises:
             NotASessionFile: another program's.
             SchemaTooNew: a newer program's.
         """
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         if application != schema.APPLICATION_ID:
             empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
             if empty and version == 0 and application == 0:
-                return _State.EMPTY
+                return 0
             raise NotASessionFile(f"{self.path} is another program's database: it is left as it is.")
         if version > self._version:
             raise SchemaTooNew(self.path, version, self._version)
-        return _State.CURRENT if version == self._version else _State.OLD
+        return version
 
-    def _build_alone(self, state: _State) -> bool:
+    def _build_alone(self, found: int) -> bool:
         """Create or migrate the file while nobody else has it open; False when somebody has."""
         lock = self._presence
         if lock is None:
@@ -399,16 +392,15 @@ class Database:
                 time.sleep(os.urandom(1)[0] / 10_000)
                 return False
             with contextlib.closing(self._connect("mode=rwc")) as connection:
-                if self._inspect(connection) is not state:
+                if self._inspect(connection) != found:
                     return True
-                found = connection.execute("PRAGMA user_version").fetchone()[0]
-                if state is _State.EMPTY:
+                if not found:
                     self.path.chmod(0o600)
                     connection.execute("PRAGMA journal_mode = WAL")
                     connection.execute("BEGIN IMMEDIATE")
                     schema.create(connection)
                     connection.execute("COMMIT")
-            if state is _State.OLD:
+            if found:
                 migrate(self.path, found, self._version, self._migrations)
             return True
         finally:
@@ -419,7 +411,7 @@ class Database:
             raise StoreUnavailable(f"The session file {self.path} does not exist and can't be created here.")
         try:
             connection = self._connect("mode=ro")
-            state = self._inspect(connection)
+            found = self._inspect(connection)
             self._mode = "mode=ro"
         except sqlite3.OperationalError as error:
             # In a directory that can't be written, WAL has no room for its index: the file alone is read.
@@ -433,9 +425,9 @@ class Database:
                 ) from error
             self._mode = "mode=ro&immutable=1"
             connection = self._connect(self._mode)
-            state = self._inspect(connection)
+            found = self._inspect(connection)
         self._keep(connection)
-        if state is not _State.CURRENT:
+        if found != self._version:
             raise StoreReadOnly(
                 f"The session file {self.path} is an older program's and can't be converted because it is read-only."
             )

@@ -124,7 +124,6 @@ class Usage(_Record):
 
     @property
     def prompt(self) -> int:
-        """Tokens of the request alone."""
         return self.input + self.cache_read + self.cache_write
 
 
@@ -174,7 +173,6 @@ class ToolMetadata(_Record):
 
     @property
     def of_subagent(self) -> bool:
-        """Whether a subagent worked for it, which can be looked at."""
         return self.session is not None or self.branch is not None
 
     opens_window: bool = Field(default=False, exclude_if=lambda opens: not opens)
@@ -265,7 +263,6 @@ class RunnerState(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """Whether it does nothing any more by itself."""
         return self not in {RunnerState.WAITING, RunnerState.WORKING, RunnerState.CHECKING}
 
 
@@ -436,7 +433,6 @@ class ShellEntry(EntryBase):
 
     @property
     def is_sent(self) -> bool:
-        """Whether the user let the model see it."""
         return not self.excluded
 
 
@@ -472,7 +468,6 @@ class AssistantEntry(EntryBase):
 
     @property
     def tool_calls(self) -> tuple[ToolCallPart, ...]:
-        """The calls in the order the model made them."""
         return tuple([part for part in self.parts if part.type == "tool_call"])
 
 
@@ -600,7 +595,6 @@ class CheckEntry(EntryBase):
 
     @property
     def passed(self) -> bool:
-        """Whether it ended with 0."""
         return self.exit_code == 0
 
     @property
@@ -685,7 +679,6 @@ class EffortChangeEntry(EntryBase):
 
     @property
     def level(self) -> str:
-        """The level as people read it."""
         return self.effort or DEFAULT_EFFORT
 
 

@@ -49,7 +49,6 @@ HEADER_COLUMNS = "id, parent_id, kind, preview, tokens, created_at, size"
 
 
 def chunks(ids: Iterable[int], size: int = _CHUNK) -> Iterator[list[int]]:
-    """Cut ids into lists that fit into one statement."""
     iterator = iter(ids)
     while chunk := list(islice(iterator, size)):
         yield chunk
@@ -147,7 +146,6 @@ _IS_SILENT = "kind = 'assistant' AND (preview = '' OR substr(preview, nullif(ins
 
 
 def spine_rows(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[SpineRows]:
-    """Return the shape of the entries with ids from ``first`` to ``last``."""
     found = _columns(
         connection,
         (session, first, last),
@@ -205,7 +203,6 @@ def costs(connection: sqlite3.Connection, session: int, first: int, last: int) -
 
 
 def requests(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[RequestRecord]:
-    """Return what the entries in a range that were made by a request say of it, ascending."""
     rows = connection.execute(
         # One extraction for all: SQLite parses the body once for each.
         "SELECT e.id, e.kind, e.created_at, json_extract(b.body, '$.model', '$.cost', '$.estimate', '$.error', "  # noqa: S608 - a constant
@@ -224,7 +221,6 @@ def requests(connection: sqlite3.Connection, session: int, first: int, last: int
 
 
 def headers_of(connection: sqlite3.Connection, session: int, ids: Iterable[int]) -> list[EntryHeader]:
-    """Return the headers of some entries, ascending."""
     found: list[EntryHeader] = []
     for chunk in chunks(ids):
         rows = connection.execute(

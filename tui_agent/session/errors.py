@@ -134,7 +134,6 @@ _SENTENCES: dict[int, tuple[type[StoreError], str]] = {
 
 
 def translate(error: sqlite3.Error, path: Path) -> StoreError:
-    """Return the store error that stands for an SQLite error on the file at ``path``."""
     code = getattr(error, "sqlite_errorcode", 0)
     unknown = StoreError, f"The session file {{path}} failed: {error}."
     kind, sentence = _SENTENCES.get(code) or _SENTENCES.get(code & 0xFF, unknown)

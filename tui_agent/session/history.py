@@ -67,7 +67,6 @@ class History:
         return self.done[-1].end if self.done else None
 
     def follow(self, moves: Iterable[LeafMove]) -> "History":
-        """Take logged moves into account, oldest first; return the history."""
         for move in moves:
             self.apply(move)
         return self

@@ -1,4 +1,4 @@
-"""Where ids and times come from; both are injected wherever they are used."""
+"""Where ids and times come from."""
 
 import os
 import time
@@ -6,9 +6,6 @@ from collections.abc import Callable
 
 Clock = Callable[[], int]
 """Returns milliseconds since the epoch."""
-
-IdSource = Callable[[int], str]
-"""Returns a new session id for a time in milliseconds."""
 
 
 def now() -> int:

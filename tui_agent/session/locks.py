@@ -30,7 +30,6 @@ class FileLock:
         return self._take(fcntl.LOCK_SH, timeout)
 
     def exclusive(self, timeout: float = 0.0) -> bool:
-        """Take or upgrade to the exclusive lock; return whether it succeeded within ``timeout`` seconds."""
         return self._take(fcntl.LOCK_EX, timeout)
 
     def release(self) -> None:
@@ -103,7 +102,6 @@ class LivenessLocks:
         return False
 
     def close(self) -> None:
-        """Stop being alive."""
         for lock in self._own.values():
             with contextlib.suppress(OSError):
                 lock.path.unlink(missing_ok=True)

@@ -66,7 +66,6 @@ def first_sent(entries: Sequence[Entry]) -> int | None:
 
 
 def newest_typed(path: Sequence[Entry]) -> UserEntry | None:
-    """Return the newest message that a person wrote: the beginning of the newest turn."""
     return newest(path, UserEntry, where=lambda entry: entry.synthetic is None)
 
 

@@ -115,7 +115,6 @@ class EntryReader:
         return self.load(active_ids(self._spine, self.ids_to(leaf), self.load))
 
     def keep(self, entries: Iterable[Entry]) -> None:
-        """Have entries at hand for the next time they are asked for."""
         with self._recalling:
             for entry in entries:
                 if entry.id in self._recent:

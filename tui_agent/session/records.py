@@ -68,7 +68,6 @@ class RequestRecord(NamedTuple):
 
     @property
     def prompt(self) -> int:
-        """Tokens of the request alone."""
         return self.input + self.cache_read + self.cache_write
 
 

@@ -161,7 +161,6 @@ def _part_pieces(part: TextPart | FilePart | ImagePart | ReasoningPart | ToolCal
 
 
 def blobs_of(entry: Entry) -> set[str]:
-    """Return the digests of the outputs, images and snapshots that belong to an entry."""
     found: list[str | None] = []
     match entry:
         case UserEntry(parts=parts) | ToolResultEntry(attachments=parts):

@@ -128,7 +128,6 @@ CREATE TABLE unsent (
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """Create all tables in an empty file, inside the caller's transaction."""
     for statement in _TABLES.split(";\n"):
         if statement.strip():
             connection.execute(statement)

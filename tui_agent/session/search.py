@@ -109,7 +109,6 @@ def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]
 
 
 def _joined_names(text: str) -> list[str]:
-    """Return the camel-case names in a text without their breaks, from each part but the last on."""
     joined: set[str] = set()
     for word in set(_WORD.findall(text)):
         if word.islower() or len(word) > _NAME_CHARS:

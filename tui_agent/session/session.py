@@ -350,7 +350,6 @@ class Session:
         return self.reader.spine().departures(self._ids(), ids)
 
     def subagents(self) -> list[SubagentEntry]:
-        """Return what the branches of subagents begin with, ascending."""
         found = self.reader.entries(sorted(self.reader.spine().subagents))
         return [entry for entry in found if isinstance(entry, SubagentEntry)]
 
@@ -442,7 +441,6 @@ class Session:
         self._has_draft = True
 
     def clear_draft(self) -> None:
-        """Forget the draft. Appending an answer does so, too."""
         if self._has_draft:
             with self._access.changing() as connection:
                 drafts.clear(connection, self._number, self._writer)

@@ -71,7 +71,6 @@ class Headers(Sequence[EntryHeader]):
         return part
 
     def hung(self, parents: Mapping[int, int | None]) -> "Headers":
-        """Return these with other parents for some."""
         return Headers(self.ids, self.letters, self.tokens, {**self._parents, **parents}, self._read)
 
     def joined(self, stretches: Sequence[slice]) -> "Headers":
@@ -93,7 +92,6 @@ class Headers(Sequence[EntryHeader]):
         return [(at, self.position(self._parents.get(self.ids[at], self.ids[at] - 1))) for at in sorted(starts)]
 
     def position(self, entry_id: int | None) -> int | None:
-        """Return where an entry stands; None when it is not there."""
         if entry_id is None:
             return None
         at = bisect_left(self.ids, entry_id)
@@ -109,7 +107,6 @@ class Headers(Sequence[EntryHeader]):
         return [match.start() for match in re.finditer(f"[{wanted}]".encode(), self.letters)]
 
     def some(self, positions: Iterable[int]) -> list[EntryHeader]:
-        """Return several headers, read at once."""
         return list(self._read([self.ids[at] for at in positions]))
 
     def __len__(self) -> int:

@@ -14,7 +14,7 @@ from tui_agent.safe_text import valid
 from tui_agent.session import entry_table, forking
 from tui_agent.session.database import MIGRATIONS, Database, Migration
 from tui_agent.session.errors import EntryNotFound, SessionHeld, SessionNotFound, StoreError, StoreUnavailable
-from tui_agent.session.ids import Clock, IdSource, now, uuid7
+from tui_agent.session.ids import Clock, now, uuid7
 from tui_agent.session.records import RunOutcome, SessionInfo, Unsent
 from tui_agent.session.store_reader import StoreReader
 
@@ -58,7 +58,6 @@ class Store(StoreReader):
     Args:
         path: The session file, created when missing.
         clock: Where times come from.
-        new_id: Where session ids come from.
         busy_timeout: Milliseconds to wait for another program that is writing.
         read_only: Open for reading even where writing would be possible.
         migrations: How to get from each older schema to the next; only tests have others.
@@ -72,14 +71,12 @@ class Store(StoreReader):
         path: Path,
         *,
         clock: Clock = now,
-        new_id: IdSource = uuid7,
         busy_timeout: int = 2_000,
         read_only: bool = False,
         migrations: Mapping[int, Migration] = MIGRATIONS,
     ) -> None:
         super().__init__(Database(path, busy_timeout=busy_timeout, read_only=read_only, migrations=migrations))
         self.clock = clock
-        self._new_id = new_id
         self._writer_numbers = count(1)
 
     def writer(self) -> AbstractContextManager[sqlite3.Connection]:
@@ -109,7 +106,7 @@ class Store(StoreReader):
         with self.writer() as connection:
             forking.insert_session(
                 connection,
-                session_id=(session_id := self._new_id(self.clock())),
+                session_id=(session_id := uuid7(self.clock())),
                 cwd=valid(str(cwd)),
                 title=valid(title),
                 at=self.clock(),
@@ -195,7 +192,7 @@ class Store(StoreReader):
         with self.writer() as connection:
             if at_entry is not None and not entry_table.exists(connection, source, at_entry):
                 raise EntryNotFound(at_entry)
-            new_id, at = self._new_id(self.clock()), self.clock()
+            new_id, at = uuid7(self.clock()), self.clock()
             number = forking.begin(connection, source, at_entry, fork=(new_id, self._token), at=at)
             leaf, ids_to_copy = forking.path_to(connection, source, at_entry)
         # Copying 100,000 entries takes seconds, in which others have to be able to write.
@@ -209,7 +206,6 @@ class Store(StoreReader):
     # -- blobs and unsent texts -----------------------------------------------------------------------------
 
     def put_blob(self, data: bytes) -> str:
-        """Store bytes once and return their digest."""
         with self.writer() as connection:
             return entry_table.put_blob(connection, data, self.clock())
 

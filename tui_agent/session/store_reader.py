@@ -83,7 +83,6 @@ class StoreReader:
     # -- sessions -------------------------------------------------------------------------------------------
 
     def session_with_key(self, key: str) -> SessionInfo | None:
-        """Return the session of the run with a key, None if there is none yet."""
         with self.reader() as connection:
             row = connection.execute(
                 f"SELECT {_INFO_COLUMNS} FROM sessions WHERE key = ? AND deleted_at IS NULL",  # noqa: S608 - a constant
@@ -189,7 +188,6 @@ class StoreReader:
     # -- entries --------------------------------------------------------------------------------------------
 
     def blob(self, digest: str) -> bytes | None:
-        """Return a blob's bytes, None when there is none."""
         with self.reader() as connection:
             row = connection.execute("SELECT content FROM blobs WHERE digest = ?", (digest,)).fetchone()
         return None if row is None else row[0]

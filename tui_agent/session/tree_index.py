@@ -136,7 +136,6 @@ class Spine:
         return _KINDS[self._kinds[entry_id]]
 
     def outline(self, ids: Sequence[int]) -> Outlines:
-        """Return what is known here of some entries, given in ascending order."""
         sizes = array("q")
         for stretch in _stretches(ids):
             sizes += self._sizes[stretch]
@@ -176,7 +175,6 @@ class Spine:
 
     @property
     def subagents(self) -> set[int]:
-        """The first entries of the branches of subagents."""
         return set(self._subagents.values())
 
     def is_below(self, entry_id: int | None, other: int | None) -> bool:

@@ -105,7 +105,7 @@ def _named(near: Rollout, name: str) -> Iterator[Rollout]:
         found = sorted(path.parent.glob(f"{_NAME_BEGINS}*{name}*.jsonl"))
     for other in found:
         if other != path:
-            yield _rollout(SourceFile(other, near.source.limits, skip_damaged=near.source.skip_damaged))
+            yield _rollout(SourceFile(other, skip_damaged=near.source.skip_damaged))
 
 
 def _rollout(source: SourceFile) -> Rollout:
@@ -365,7 +365,6 @@ class Reader(SessionReader):
                 pass  # what the screen was told of items that are lines of their own
 
     def _claim(self, text: str) -> None:
-        """Let the last message be one that a person wrote."""
         if self._unclaimed is None or text.strip() not in self._unclaimed[1]:
             return
         entry_id, said = self._unclaimed

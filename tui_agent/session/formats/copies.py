@@ -26,7 +26,6 @@ class SessionCopy:
     blob: Callable[[str], bytes | None]
 
     def path(self) -> list[Entry]:
-        """Return the entries from the root to the leaf."""
         by_id = {entry.id: entry for entry in self.entries}
         found: list[Entry] = []
         at = self.leaf

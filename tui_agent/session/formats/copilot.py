@@ -29,13 +29,11 @@ _BOOKKEEPING = ("assistant.", "hook.", "model.", "permission.", "session.", "too
 
 
 def is_line(node: Node) -> bool:
-    """Whether a line is the first event of a session."""
     data = node.value.get("data")
     return node.value.get("type") == "session.start" and isinstance(data, dict) and "copilotVersion" in data
 
 
 def project_of(source: SourceFile) -> str:
-    """Return the directory that the first event names."""
     for node in source.lines():
         return "" if node is None else node.node("data").node("context").text("cwd", "")
     return ""

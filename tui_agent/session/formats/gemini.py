@@ -145,7 +145,6 @@ def is_file(source: SourceFile) -> bool:
 
 
 def project_of(source: SourceFile) -> str:
-    """Return the directory that a file beside the chats names."""
     try:
         return (source.path.absolute().parent.parent / ".project_root").read_text(encoding="utf-8").strip()[:4096]
     except (OSError, UnicodeDecodeError):

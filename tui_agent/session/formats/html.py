@@ -105,7 +105,6 @@ class _Tree:
         return "".join(pieces)
 
     def ways(self, section: Section) -> str:
-        """Return where one can go on from the end of a stretch, where there is a choice."""
         below = self._below.get(section.number, ())
         if len(below) < 2:
             return ""

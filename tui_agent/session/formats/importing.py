@@ -18,7 +18,7 @@ from tui_agent.session import entry_table, forking
 from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.errors import SessionHeld
 from tui_agent.session.formats.incoming import IncomingSession, derived_id, is_derived_id
-from tui_agent.session.formats.reading import ImportLimits, ImportRefused, SourceFile
+from tui_agent.session.formats.reading import ImportRefused, SourceFile
 from tui_agent.session.formats.table import FORMATS, Format, format_of
 from tui_agent.session.ids import short_id
 from tui_agent.session.path_queries import typed_text
@@ -121,15 +121,13 @@ class Imported:
     """Why other sessions of its file were not taken in."""
 
 
-def read_file(
-    path: Path, *, source: str | None = None, limits: ImportLimits | None = None, skip_damaged: bool = False
-) -> list[IncomingSession]:
+def read_file(path: Path, *, source: str | None = None, skip_damaged: bool = False) -> list[IncomingSession]:
     """Read all sessions of a file of any known format; ``source`` None finds out which.
 
     Raises:
         ImportRefused: it can't be read; the message says where and why.
     """
-    file, row = _opened(SourceFile(path, limits or ImportLimits(), skip_damaged=skip_damaged), source)
+    file, row = _opened(SourceFile(path, skip_damaged=skip_damaged), source)
     sessions = [session for together in _read(row, file) for session in together]
     if file.refused and not sessions:
         raise file.refused[0]
@@ -137,7 +135,6 @@ def read_file(
 
 
 def _opened(file: SourceFile, source: str | None) -> tuple[SourceFile, Format]:
-    """Return a file with its format, which is the one named or is found out."""
     if file.path.suffix.lower() in _TO_READ:
         raise ImportRefused(
             f"{file.path.name} is a copy to read: HTML and Markdown can't be imported. Export the session as .jsonl "
@@ -298,7 +295,6 @@ class _SessionImport:
 
 
 def _first_words(session: IncomingSession) -> str:
-    """Return the beginning of the first message a person wrote, for a session that has no title."""
     said = (one for one in session.entries if isinstance(one, UserEntry) and one.synthetic is None)
     words = " ".join(typed_text(first.parts).split()) if (first := next(said, None)) is not None else ""
     return words if len(words) <= _TITLE_CHARS else f"{words[: _TITLE_CHARS - 1].rstrip()}…"

@@ -27,7 +27,7 @@ from tui_agent.session.entries import (
     ToolStatus,
     Usage,
 )
-from tui_agent.session.formats.reading import ImportRefused, NoConversation, Node, SourceFile
+from tui_agent.session.formats.reading import MAX_ENTRIES, ImportRefused, NoConversation, Node, SourceFile
 from tui_agent.session.ids import timed_uuid
 from tui_agent.session.records import LeafMove
 
@@ -171,7 +171,6 @@ class SessionReader:
         self._first_at = self._last_at = 0
 
     def nodes(self) -> Iterator[Node]:
-        """Yield the lines that can be read."""
         return (node for node in self.source.lines() if node is not None)
 
     # -- the tree ---------------------------------------------------------------------------------------------
@@ -189,9 +188,9 @@ class SessionReader:
         return name in self._places
 
     def add(self, entry: Entry, parent: int | None, *, name: str | None = None) -> int:
-        entries, limit = self.session.entries, self.source.limits.entries
-        if len(entries) >= limit:
-            raise ImportRefused(f"The session has more than {limit:,} entries.")
+        entries = self.session.entries
+        if len(entries) >= MAX_ENTRIES:
+            raise ImportRefused(f"The session has more than {MAX_ENTRIES:,} entries.")
         entry_id = len(entries) + 1
         if at := entry.created_at:
             self._first_at = min(self._first_at or at, at)
@@ -219,7 +218,6 @@ class SessionReader:
         return entry if isinstance(entry, AssistantEntry) else None
 
     def change(self, entry: Entry, **fields: object) -> None:
-        """Replace an entry by one with other values."""
         self.session.entries[entry.id - 1] = entry.model_copy(update=fields)
 
     def interrupt(self, entry_id: int | None) -> None:
@@ -230,7 +228,6 @@ class SessionReader:
     # -- parts ------------------------------------------------------------------------------------------------
 
     def leave_out(self, what: str) -> None:
-        """Count something that has no place here."""
         self.session.left_out[what] += 1
 
     def call(self, call_id: str, tool: str, arguments: object) -> ToolCallPart:
@@ -299,7 +296,6 @@ class BlockReader(SessionReader):
     """Its names of tools that are called otherwise here."""
 
     def image_in(self, block: Node) -> ImagePart | None:
-        """Keep the image of a block."""
         raise NotImplementedError
 
     def said(self, message: Node, whose: str = "a message") -> tuple[TextPart | ImagePart, ...]:
@@ -324,7 +320,6 @@ class BlockReader(SessionReader):
         return split(self.said(result, "a tool result"))
 
     def answered(self, message: Node, model: str) -> tuple[AssistantPart, ...]:
-        """Return texts, reasoning and calls of an answer."""
         parts: list[AssistantPart] = []
         for block in message.nodes("content"):
             match kind := block.text("type"):

@@ -128,7 +128,6 @@ def when(milliseconds: int) -> str:
 
 
 def joined(parts: Iterator[str] | Sequence[str]) -> str:
-    """Return the parts that say something, with dots between them."""
     return " · ".join(part for part in parts if part)
 
 

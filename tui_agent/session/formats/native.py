@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from tui_agent.session.entries import Entry, EntryAdapter
 from tui_agent.session.formats.copies import SessionCopy
 from tui_agent.session.formats.incoming import IncomingSession, derived_id, is_session_id
-from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
+from tui_agent.session.formats.reading import MAX_ENTRIES, ImportRefused, Node
 from tui_agent.session.ids import now
 from tui_agent.session.records import LeafMove
 from tui_agent.session.rows import blobs_of
@@ -82,22 +82,20 @@ def _lines(copy: SessionCopy, written: set[str]) -> Iterator[dict[str, Any]]:
 
 
 def is_line(node: Node) -> bool:
-    """Whether a first line is ours."""
     return node.value.get("type") == "session" and node.value.get("format") == FORMAT
 
 
-def read(nodes: Iterable[Node | None], limits: ImportLimits, *, cut_off: bool = False) -> list[IncomingSession]:
+def read(nodes: Iterable[Node | None], *, cut_off: bool = False) -> list[IncomingSession]:
     """Make sessions of a file's lines; ``cut_off`` takes what is there of a file without its end.
 
     Raises:
         ImportRefused: a line is not what it should be, or the end is missing.
     """
-    return _Reader(limits, cut_off=cut_off).read(nodes)
+    return _Reader(cut_off=cut_off).read(nodes)
 
 
 class _Reader:
-    def __init__(self, limits: ImportLimits, *, cut_off: bool) -> None:
-        self._limits = limits
+    def __init__(self, *, cut_off: bool) -> None:
         self._cut_off = cut_off
         self._sessions: list[IncomingSession] = []
         self._ids: set[int] = set()
@@ -193,8 +191,8 @@ class _Reader:
             raise node.refuse(f"#{entry.id} has to come before #{session.entries[-1].id}")
         if entry.parent_id is not None and entry.parent_id not in self._ids:
             raise node.refuse(f"the parent of #{entry.id}, #{entry.parent_id}, is not before it")
-        if len(session.entries) >= self._limits.entries:
-            raise node.refuse(f"the session has more than {self._limits.entries:,} entries")
+        if len(session.entries) >= MAX_ENTRIES:
+            raise node.refuse(f"the session has more than {MAX_ENTRIES:,} entries")
         self._ids.add(entry.id)
         session.entries.append(entry)
 

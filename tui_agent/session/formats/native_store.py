@@ -55,7 +55,7 @@ def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
     if is_file(source):
         yield from _store(source)
     else:
-        yield native.read(source.lines(), source.limits, cut_off=source.skip_damaged)
+        yield native.read(source.lines(), cut_off=source.skip_damaged)
 
 
 def _store(source: SourceFile) -> Iterator[list[IncomingSession]]:
@@ -94,5 +94,5 @@ def _copied(path: Path, place: Path) -> Path:
 
 def _sessions(store: Store, session_id: str, source: SourceFile) -> list[IncomingSession]:
     where = f"{source.path.name}, session {session_id[-8:]}"
-    sessions = native.read(native.nodes(copies_of(store, session_id), where), source.limits)
+    sessions = native.read(native.nodes(copies_of(store, session_id), where))
     return sessions if any(len(session.entries) for session in sessions) else []

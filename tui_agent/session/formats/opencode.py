@@ -49,7 +49,6 @@ _NOT_RUN = frozenset({"pending", "running"})
 
 
 def is_file(source: SourceFile) -> bool:
-    """Whether a file is OpenCode's database, an export, or a record of its older storage."""
     if source.is_database:
         with source.database() as connection:
             there = {
@@ -159,18 +158,16 @@ def _stored(source: SourceFile) -> IncomingSession:
     name = info.text("id")
 
     def read(file: Path, place: str) -> Node:
-        message = read_document(file, source.limits)
+        message = read_document(file)
         parts = sorted((storage / "part" / message.text("id", file.stem)).glob("*.json"))
-        return Node(
-            {"info": message.value, "parts": [read_document(part, source.limits).value for part in parts]}, place
-        )
+        return Node({"info": message.value, "parts": [read_document(part).value for part in parts]}, place)
 
     files = sorted((storage / "message" / name).glob("*.json")) if name.replace("_", "").isalnum() else []
     session = _Reader(source).read(info, (partial(read, file) for file in files))
     if parent := info.text("parentID", ""):
         above = path.with_name(f"{parent}.json")
         if parent.replace("_", "").isalnum() and path_checks.is_file(above):
-            session.origin = _origin(parent, read_document(above, source.limits).node("time").time("created"))
+            session.origin = _origin(parent, read_document(above).node("time").time("created"))
     return session
 
 

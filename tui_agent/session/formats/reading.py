@@ -18,6 +18,11 @@ T = TypeVar("T")
 
 _DATABASE = b"SQLite format 3\0"
 _HEAD_BYTES = 4096
+_FILE_BYTES, _LINE_BYTES = 2_000_000_000, 150_000_000
+_DOCUMENT_BYTES = 300_000_000
+"""A whole document is one JSON value, and in memory at once."""
+MAX_ENTRIES = 1_000_000
+"""Entries of one session."""
 
 
 class ImportRefused(StoreError):  # noqa: N818 - says what is the case, like its siblings
@@ -28,19 +33,11 @@ class NoConversation(ImportRefused):
     """A file holds no conversation of its own: it is no known program's, has only a subagent's lines, or none."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportLimits:
-    """What a file may ask of us. Bytes, and entries of one session."""
-
-    file_bytes: int = 2_000_000_000
-    line_bytes: int = 150_000_000
-    document_bytes: int = 300_000_000
-    """A whole document is one JSON value, and in memory at once."""
-    entries: int = 1_000_000
-
-
 class Node:
-    """A JSON object of the file with the place it stands at; what is asked of it is checked."""
+    """A JSON object of the file with the place it stands at; what is asked of it is checked.
+
+    Only a text without a default has to be there: a missing object or list is empty, a missing flag False.
+    """
 
     __slots__ = ("value", "where")
 
@@ -55,7 +52,6 @@ class Node:
         return self.value.get(key) is not None
 
     def text(self, key: str, default: str | None = None) -> str:
-        """Return a text; without a default it has to be there."""
         value = self.value.get(key)
         if value is None and default is not None:
             return default
@@ -73,14 +69,12 @@ class Node:
         return value
 
     def flag(self, key: str) -> bool:
-        """Return whether something is so; missing is no."""
         value = self.value.get(key)
         if value is not None and not isinstance(value, bool):
             raise self.refuse(f"“{key}” has to be true or false, it is {_named(value)}")
         return bool(value)
 
     def node(self, key: str) -> "Node":
-        """Return an object; a missing one is empty."""
         value = self.value.get(key)
         if value is None:
             value = {}
@@ -89,11 +83,9 @@ class Node:
         return Node(value, self.where)
 
     def nodes(self, key: str) -> list["Node"]:
-        """Return a list of objects; a missing one is empty."""
         return [Node(item, self.where) for item in self._list(key, dict, "objects")]
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Return a list of texts; a missing one is empty."""
         return tuple(self._list(key, str, "texts"))
 
     def _list(self, key: str, kind: type[T], name: str) -> list[T]:
@@ -123,13 +115,13 @@ def _named(value: object) -> str:
     return f"“{one_line(str(value)[:60], 40)}”"
 
 
-def read_document(path: Path, limits: ImportLimits) -> Node:
+def read_document(path: Path) -> Node:
     """Return a file that is one JSON object.
 
     Raises:
         ImportRefused: it is none, or too large.
     """
-    _check_size(path, limits.document_bytes)
+    _check_size(path, _DOCUMENT_BYTES)
     try:
         return parse_object(path.read_bytes(), _name(path))
     except OSError as error:
@@ -186,7 +178,6 @@ class SourceFile:
     """
 
     path: Path
-    limits: ImportLimits = field(default_factory=ImportLimits)
     skip_damaged: bool = False
     damaged: list[int] = field(default_factory=list)
     refused: list[ImportRefused] = field(default_factory=list)
@@ -221,7 +212,6 @@ class SourceFile:
 
     @property
     def is_document(self) -> bool:
-        """Whether it is one JSON object over several lines."""
         start = self.head.lstrip()
         return start.startswith(b"{") and start.partition(b"\n")[0].strip() == b"{"
 
@@ -236,7 +226,7 @@ class SourceFile:
         Raises:
             ImportRefused: it is none.
         """
-        return read_document(self.path, self.limits)
+        return read_document(self.path)
 
     def lines(self) -> Generator[Node | None, None, None]:
         """Yield every line that holds something as an object; one that can't be read is None with ``skip_damaged``.
@@ -247,16 +237,16 @@ class SourceFile:
             ImportRefused: a line is no JSON object, or too long.
         """
         self.damaged.clear()
-        path, longest = self.path, self.limits.line_bytes
-        _check_size(path, self.limits.file_bytes)
+        path = self.path
+        _check_size(path, _FILE_BYTES)
         try:
             with path.open("rb") as file:
                 number = 0
-                while line := file.readline(longest + 1):
+                while line := file.readline(_LINE_BYTES + 1):
                     number += 1
                     where = f"{_name(path)}, line {number}"
-                    if len(line) > longest:
-                        raise ImportRefused(f"{where}: it is longer than {longest // 1_000_000} MB.")
+                    if len(line) > _LINE_BYTES:
+                        raise ImportRefused(f"{where}: it is longer than {_LINE_BYTES // 1_000_000} MB.")
                     if not line.strip():
                         continue
                     try:

@@ -47,7 +47,6 @@ class Format:
         return check is not None and bool(check(source))
 
     def read(self, source: "SourceFile") -> "Iterator[Sequence[IncomingSession]]":
-        """Yield the sessions of a file; those that come together are stored together or not at all."""
         if (read := self._function("read")) is not None:
             yield from read(source)
         else:
