@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from tui_agent.lazy import dataclass
 
-__all__ = ["FREE", "Cell", "Column", "Series", "columns", "partial", "stacked"]
-
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _BASE = "▓"
 """A cell of the lowest of several parts: they differ without colour too."""
@@ -70,14 +68,10 @@ def columns(series: Series, width: int) -> list[Column]:
 
 
 class Cell(NamedTuple):
-    """One cell of a column. ``part`` is the part that fills it, `FREE` for none.
-
-    ``base`` are the eighths at its bottom that belong to the lowest of several parts, where it does not fill the cell.
-    """
+    """One cell of a column. ``part`` is the part that fills it, `FREE` for none."""
 
     glyph: str
     part: int
-    base: int = 0
 
 
 def stacked(levels: Sequence[float], top: float, height: int) -> list[Cell]:
@@ -92,15 +86,10 @@ def stacked(levels: Sequence[float], top: float, height: int) -> list[Cell]:
     for low in range(0, height * 8, 8):
         if whole <= low:
             cells.append(Cell(" ", FREE))
-        elif base >= low + 8:
+        # Half of a cell decides.
+        elif base >= low + 4 and whole >= low + 8:
             cells.append(Cell(_BASE, 0))
         else:
-            # Half of a cell decides; where there is colour, the base is drawn as high as it is.
             part = next((at for at, level in enumerate(eighths) if at and level >= low + 4), len(levels) - 1)
-            cells.append(Cell(_EIGHTHS[min(8, whole - low)], part, max(0, base - low) if whole >= low + 8 else 0))
+            cells.append(Cell(_EIGHTHS[min(8, whole - low)], part))
     return cells[::-1]
-
-
-def partial(eighths: int) -> str:
-    """Return the character that fills so many eighths of a cell from below."""
-    return _EIGHTHS[eighths]

@@ -17,7 +17,7 @@ from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.events import PermissionAsked
 from tui_agent.cli.output import ExitCode
 from tui_agent.session.entries import AssistantEntry, ToolResultEntry, UserEntry
-from tui_agent.ui.widgets.transcript.build import BuildContext, card_of
+from tui_agent.ui.widgets.transcript.cards import CardBlock
 
 MODEL = "openai/local"
 STEPS = (("read", {"path": "calc.py"}), ("edit", {"path": "calc.py", "edits": [{"old": "a - b", "new": "a + b"}]}))
@@ -60,7 +60,7 @@ async def test_a_model_that_writes_its_calls_as_text_mends_a_file(tmp_path: Path
     assert file.read_text() == "def add(a, b):\n    return a + b\n"
     assert [request.permission for event in harness.of(PermissionAsked) for request in event.request.needs] == ["edit"]
     assert all(call.as_text for call in made)
-    assert "written as text" in str(card_of(made[0], BuildContext()).lines(80))
+    assert "written as text" in str(CardBlock(made[0]).lines(80))
     # The server's template gets them as native calls with their results, and not as text beside.
     assert [message["role"] for message in last[-4:]] == ["assistant", "tool", "assistant", "tool"]
     assert [call["function"]["name"] for message in last for call in message.get("tool_calls", ())] == ["read", "edit"]

@@ -151,7 +151,7 @@ def check_margin(view: Shown, agent: FakeAgent) -> None:
             else:
                 expected = found.of(entry_id, kind) if block.is_told else Standing.UNSENT
             assert block.standing is expected, (entry_id, kind, block.key)
-            if isinstance(block, CardBlock) and block.result_id:
+            if isinstance(block, CardBlock) and block.entry:
                 assert block.tokens == agent.counter.entry(agent.session.entry(entry_id))
                 assert ("restore" in block.actions) == (entry_id in found.edited and expected is not Standing.PINNED)
     rules = [index for index in range(len(model)) for block in model.item(index).blocks if _is_rule(block, found)]

@@ -72,21 +72,12 @@ class Candidate:
     """How well it fits, to put the candidates of several sources in one order. Without a query all score 0."""
 
 
-Find = Callable[[str], Awaitable[Sequence[Candidate]]]
-"""Returns the candidates for what was typed after the sign, best first. What is slow in it belongs in a thread."""
+CompletionSource = tuple[Literal["mention", "entry"], Callable[[str], Awaitable[Sequence[Candidate]]]]
+"""Something that can be completed: the kind of token, and what returns the candidates for its query, best first.
 
-
-@dataclass(frozen=True, slots=True)
-class CompletionSource:
-    """Something that can be completed. Adding one is adding a row to ``ui.prompting.sources.sources``.
-
-    Candidates of all sources of a kind are shown in one list, ordered by ``score`` and, where that is the same, in the
-    order of the sources; ``Candidate.help`` says what each is (file, agent, resource). `rank_labels` scores names.
-    """
-
-    kind: Literal["mention", "entry"]
-    """The sign it completes: ``@`` or ``#``."""
-    find: Find
+What is slow in it belongs in a thread. Candidates of all sources of a kind are shown in one list, ordered by ``score``
+and, where that is the same, in the order of the sources.
+"""
 
 
 def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:

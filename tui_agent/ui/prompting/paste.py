@@ -1,6 +1,5 @@
 """Pastes: a large one is a chip until the message is sent, the path of an image becomes what attaches it."""
 
-import re
 from pathlib import Path
 
 from tui_agent.agent.mentions import IMAGE_TYPES
@@ -51,19 +50,12 @@ class PasteStore:
             return text
         return _CHIP.sub(lambda match: self._texts.get(match[0], match[0]), text)
 
-    def chip_ending(self, line: str, column: int) -> int | None:
-        """Return the column where a chip begins that ends at ``column``, None when there is none."""
-        return next((chip.start() for chip in self._chips(line) if chip.end() == column), None)
-
-    def chip_starting(self, line: str, column: int) -> int | None:
-        """Return the column where a chip ends that begins at ``column``, None when there is none."""
-        return next((chip.end() for chip in self._chips(line) if chip.start() == column), None)
+    def chips(self, line: str) -> list[tuple[int, int]]:
+        """Return the columns at which the chips of a line begin and end."""
+        return [match.span() for match in _CHIP.finditer(line) if match[0] in self._texts]
 
     def clear(self) -> None:
         self._texts.clear()
-
-    def _chips(self, line: str) -> list[re.Match[str]]:
-        return [match for match in _CHIP.finditer(line) if match[0] in self._texts]
 
 
 def pasted_path(text: str) -> str | None:

@@ -40,9 +40,9 @@ _ROLE_NAMES = {
 
 def sources(controller: Controller, files: FileSource) -> tuple[CompletionSource, ...]:
     return (
-        CompletionSource("mention", files.find),
-        CompletionSource("mention", partial(_find_named, controller)),
-        CompletionSource("entry", partial(_find_entries, controller)),
+        ("mention", files.find),
+        ("mention", partial(_find_named, controller)),
+        ("entry", partial(_find_entries, controller)),
     )
 
 

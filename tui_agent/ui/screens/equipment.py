@@ -17,7 +17,8 @@ from tui_agent.app.frontend import EquipmentLine, Heading
 from tui_agent.config import ConfigError
 from tui_agent.path_checks import is_file
 from tui_agent.ui.screens.page import Page
-from tui_agent.ui.widgets.line_list import LineList, StyledSpan, spread
+from tui_agent.ui.widgets.line_list import LineList, spread
+from tui_agent.ui.widgets.transcript.lines import StyledSpan
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence

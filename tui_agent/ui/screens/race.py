@@ -20,8 +20,9 @@ from tui_agent.app.frontend import Choice, TextLine
 from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import RunnerState
 from tui_agent.ui.screens.page import PanePage
-from tui_agent.ui.widgets.line_list import LineList, StyledSpan
+from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.table_list import TableList
+from tui_agent.ui.widgets.transcript.lines import StyledSpan
 from tui_agent.ui.widgets.transcript.races import COLUMNS, race_cells, ranked
 from tui_agent.ui.widgets.two_columns import HangingText, hung
 

@@ -13,9 +13,9 @@ from textual.widgets import Input
 from tui_agent.app.format import plural
 from tui_agent.lazy import dataclass
 from tui_agent.ui.screens.page import Page
-from tui_agent.ui.widgets.line_list import LineList, StyledSpan
+from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.transcript import sanitize
-from tui_agent.ui.widgets.transcript.lines import wrap
+from tui_agent.ui.widgets.transcript.lines import StyledSpan, wrap
 
 TAB = 4
 

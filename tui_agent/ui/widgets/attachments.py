@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 MAX_SHOWN = 4
-"""Images shown; more are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,6 @@ class AttachmentStrip(Widget):
         super().__init__()
         self._controller = controller
         self.names: tuple[str, ...] = ()
-        """The images that the text names."""
         self.attachments: tuple[Attachment, ...] = ()
         self.display = False
 

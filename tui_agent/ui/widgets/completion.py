@@ -51,7 +51,6 @@ class CompletionPopup(Options, can_focus=False):
 
     @property
     def choice(self) -> tuple[Token, Candidate] | None:
-        """The highlighted candidate and the word it replaces."""
         if self.token is None or not self.is_open or self.highlighted is None or not self._candidates:
             return None
         return self.token, self._candidates[self.highlighted]
@@ -84,7 +83,7 @@ class CompletionPopup(Options, can_focus=False):
 
     @work(exclusive=True, group="completion")
     async def _find(self, token: Token) -> None:
-        asked = [source.find(token.query) for source in self._sources if source.kind == token.kind]
+        asked = [find(token.query) for kind, find in self._sources if kind == token.kind]
         found: list[Sequence[Candidate]] = []
         for answer in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(answer, BaseException):
@@ -116,7 +115,6 @@ class CompletionPopup(Options, can_focus=False):
         self._open()
 
     def _tell(self, sentence: str) -> None:
-        """Say why there is nothing to choose from."""
         self._candidates = []
         told = Content.styled(sentence, self.get_visual_style("completion--help", partial=True))
         self.set_options([Option(told, disabled=True)])

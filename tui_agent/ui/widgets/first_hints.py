@@ -9,7 +9,6 @@ from textual.widget import Widget
 from tui_agent.app.commands import Command
 
 MAX_BEGINNER_MESSAGES = 5
-"""Messages after which nobody is new any more."""
 
 _TOLD = {
     "mode": "plan first, change later",
@@ -33,10 +32,8 @@ class FirstHints(Widget):
     COMPONENT_CLASSES = {"first-hints--title", "first-hints--key"}  # noqa: RUF012 - as inherited
 
     lines: reactive[tuple[tuple[str, str], ...]] = reactive((), layout=True)
-    """Keys, and what they are for."""
 
     title: reactive[str] = reactive("New here?", layout=True)
-    """Stands over them."""
 
     def offer_demo(self) -> None:
         self.title = "This is the demo: a script plays the model, the tools are real. No key, no network."

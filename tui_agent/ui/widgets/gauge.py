@@ -45,7 +45,6 @@ GLYPHS = {
 FALL_SECONDS = 5.0
 """How long the gauge says by how much the next request became smaller."""
 LEAST_FALL = 200
-"""Tokens less than which nothing is said of it."""
 
 NUMBERS_WIDTH = 24
 EXTRAS_WIDTH = 28
@@ -67,9 +66,7 @@ class GaugeReading:
     shares: Mapping[Standing, int] = field(default_factory=dict)
     """Tokens of the history by how the model has them; the rest of it is simply sent."""
     has_summary: bool = False
-    """Whether the next compaction has its summary already."""
     can_compact: bool = False
-    """Whether there is a button that compacts."""
 
 
 def parts_of(size: ContextSize, shares: Mapping[Standing, int]) -> dict[Standing, int]:
@@ -94,7 +91,10 @@ def bar(size: ContextSize, width: int, shares: Mapping[Standing, int] = MappingP
     used = min(width, max(1, round(size.total * scale))) if size.total else 0
     fixed = min(used, max(1, round(size.fixed * scale))) if size.fixed and used else 0
     reserve = min(width - used, round(size.reserve * scale))
-    cells = ["fixed"] * fixed + _history_cells(size, used - fixed, scale, shares)
+    cells = ["fixed"] * fixed
+    for standing, taken in parts_of(size, shares).items():
+        wanted = used if standing is Standing.SENT else max(1, round(taken * scale)) if taken else 0
+        cells += [style_of(standing)] * min(wanted, used - len(cells))
     cells += ["free"] * (width - used - reserve) + ["reserve"] * reserve
     if size.early:
         cells[min(width - 1, round((size.window - size.reserve) * scale))] = "limit"
@@ -107,15 +107,6 @@ def bar(size: ContextSize, width: int, shares: Mapping[Standing, int] = MappingP
         else:
             runs.append((part, 1))
     return runs
-
-
-def _history_cells(size: ContextSize, width: int, scale: float, shares: Mapping[Standing, int]) -> list[str]:
-    cells: list[str] = []
-    for standing, taken in parts_of(size, shares).items():
-        last = standing is Standing.SENT
-        wanted = width - len(cells) if last else max(1, round(taken * scale)) if taken else 0
-        cells += [style_of(standing)] * min(wanted, width - len(cells))
-    return cells
 
 
 def level(size: ContextSize) -> str:
@@ -158,11 +149,6 @@ _WINDOW_NOTES = {"assumed": "window assumed", "learnt": "window learnt", "config
 def warmth(left: float) -> str:
     """Return whether the provider's cache is warm and for how many more minutes, begun ones counted: ``warm 3m``."""
     return f"warm {ceil(left / 60)}m" if left > 0 else "cold"
-
-
-def until_change(left: float) -> float | None:
-    """Return the seconds until ``warmth`` says something else, None when it never will."""
-    return left - 60 * (ceil(left / 60) - 1) if left > 0 else None
 
 
 class Gauge(Widget):
@@ -221,9 +207,9 @@ class Gauge(Widget):
             self._timer.stop()
             self._timer = None
         if self.reading is not None and self.reading.warm_until is not None and self.is_attached:
-            wait = until_change(self.reading.warm_until - self._clock())
-            if wait is not None:
-                self._timer = self.set_timer(wait + 0.01, self._cooled)
+            left = self.reading.warm_until - self._clock()
+            if left > 0:
+                self._timer = self.set_timer(left - 60 * (ceil(left / 60) - 1) + 0.01, self._cooled)
 
     def _cooled(self) -> None:
         self.look()
@@ -279,6 +265,5 @@ class Gauge(Widget):
         return self.get_visual_style(name, partial=True)
 
     def on_click(self, event: events.Click) -> None:
-        """Tell that the bar was clicked; the button has its own action."""
         if "@click" not in event.style.meta:
             self.post_message(self.Pressed())

@@ -25,11 +25,8 @@ class SessionHeader(Widget):
     }
 
     title: reactive[str] = reactive("")
-    """The session's title or first message."""
     directory: reactive[str] = reactive("")
-    """Where it works."""
     branch: reactive[str] = reactive("")
-    """The branch checked out, with ``*`` when files are changed."""
     note: reactive[str] = reactive("")
     """A word on the session that must not be missed: read only."""
 

@@ -39,7 +39,6 @@ def read_hints(text: str) -> tuple[Hint, ...]:
 
 
 def fitting(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
-    """Return the hints that fit into ``room`` cells, the last ``keep`` of them always."""
     shown = list(hints)
     while len(shown) > keep and _width(shown) > room:
         droppable = shown[: len(shown) - keep]

@@ -1,7 +1,7 @@
 """A list drawn by the line: only rows on screen are ever made, so its length does not matter."""
 
 from collections.abc import Sequence
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style as RichStyle
@@ -15,16 +15,13 @@ from textual.strip import Strip
 
 from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 from tui_agent.lazy import dataclass
-from tui_agent.ui.widgets.transcript.lines import cells, crop_runs
-
-StyledSpan: TypeAlias = tuple[str, str]
-"""Harmless text and the names of its styles, separated by spaces (see ``STYLES``)."""
+from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, crop_runs
 
 STYLES = (
     "text", "strong", "faint", "accent", "good", "warning", "error", "bar", "match", "cursor", "heading",
     *STANDING_STYLES,
 )  # fmt: skip
-"""Names a style may have; each is a component class ``line-list--NAME``."""
+"""Names that the style of a span may hold; each is a component class ``line-list--NAME``."""
 
 
 class LineList(ScrollView, can_focus=True):
@@ -46,7 +43,6 @@ class LineList(ScrollView, can_focus=True):
     ]
 
     cursor: var[int] = var(0, init=False)
-    """Which row the keys act on."""
 
     @dataclass
     class Highlighted(Message):
@@ -89,7 +85,6 @@ class LineList(ScrollView, can_focus=True):
         return True
 
     def set_count(self, count: int, *, cursor: int | None = None) -> None:
-        """Say how many rows there are now, and where the cursor is among them."""
         self._count = count
         self.virtual_size = Size(self.scrollable_content_region.width, count + self.HEADED)
         place = min(max(0, self.cursor if cursor is None else cursor), max(0, count - 1))
@@ -104,7 +99,6 @@ class LineList(ScrollView, can_focus=True):
         return min(max(0, cursor), max(0, self._count - 1))
 
     def watch_cursor(self, before: int, cursor: int) -> None:
-        """Keep the cursor on screen, repaint the two rows that change, and tell."""
         self._show_cursor()
         self._refresh_row(before)
         self._refresh_row(cursor)

@@ -14,7 +14,6 @@ Severity = Literal["information", "warning", "error"]
 MARKS: dict[str, str] = {"information": "·", "warning": "▲", "error": "✗"}
 
 MAX_WARNINGS = 3
-"""Warnings that are shown together."""
 
 
 BRIEF_SECONDS = 5
@@ -27,9 +26,7 @@ class NoticeLine(Widget):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"notice--mark", "notice--key"}
 
     message: reactive[str] = reactive("", layout=True)
-    """What happened and what to do, one or two sentences."""
     severity: reactive[Severity] = reactive("information")
-    """How bad it is."""
     remedy: reactive[tuple[str, str, str] | None] = reactive(None)
     """Key, label and action of what helps."""
 
@@ -47,7 +44,6 @@ class NoticeLine(Widget):
         self.message = message
 
     def add(self, message: str, severity: Severity = "information", remedy: tuple[str, str, str] | None = None) -> None:
-        """Show a message that nobody waits for; one warning does not hide another that came just before it."""
         if not (self.message and self.severity == severity == "warning"):
             self.say(message, severity, remedy)
             self.warnings = int(severity != "information")

@@ -28,14 +28,6 @@ LOOP_RESULTS, LOOP_LINES = 3, 3
 """Results of a repeated call that are shown, and lines of each."""
 
 
-def whole_page(request: PermissionRequest) -> Page:
-    diffs = [need for need in request.needs if need.detail_kind == "diff"]
-    if diffs:
-        return DiffPage(question(request), [ChangedFile("M", need.pattern, "", need.detail) for need in diffs])
-    told = [request.command, *(need.detail or need.pattern for need in request.needs), *request.loop]
-    return Output(question(request), "\n\n".join(dict.fromkeys(filter(None, told))))
-
-
 class PermissionDetails(LineView):
     """The full command, diff or address, as the conversation would show it. Nothing in it is markup."""
 
@@ -56,11 +48,6 @@ class PermissionDetails(LineView):
         shown = dict.fromkeys((need.detail or need.pattern, need.detail_kind) for need in request.needs)
         self.show(lambda width: [line for text, kind in shown if text for line in _detail_lines(text, kind, width)])
 
-    def first_change(self) -> int:
-        """Return the first line that adds or removes something; 0 where none does."""
-        lines = enumerate(self.lines(self.size.width))
-        return next((at for at, line in lines if line.fill.startswith(("added", "removed"))), 0)
-
 
 def _text_lines(text: str, style: str, width: int) -> Iterable[Line]:
     return body_lines(TextBody(visible(text), style, ""), width)
@@ -73,7 +60,6 @@ def _detail_lines(text: str, kind: str, width: int) -> Iterable[Line]:
 
 
 def _loop_lines(request: PermissionRequest, width: int) -> Iterator[Line]:
-    """Yield the repeated call and its last results, shortened; of a repetitive answer the repeated text."""
     yield from _text_lines(one_line(f"{request.tool} {request.title}", 400), "strong", width)
     # A repetitive answer comes with its text twice.
     first = len(request.loop) - 1 if request.question else max(0, len(request.loop) - LOOP_RESULTS)
@@ -133,7 +119,6 @@ class PermissionChoices(Options):
         return super().check_action(action, parameters)
 
     def action_cursor_up(self) -> None:
-        """Move up; Enter means the highlighted choice from now on."""
         self.touched = True
         super().action_cursor_up()
 
@@ -213,7 +198,6 @@ class PermissionPrompt(VerticalGroup):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"permission--what", "permission--reason"}
 
     armed: var[bool] = var(False, toggle_class="-armed")  # noqa: FBT003 - how Textual spells it
-    """Whether keys answer."""
 
     def __init__(
         self,
@@ -277,7 +261,6 @@ class PermissionPrompt(VerticalGroup):
             self._show_title()
 
     def settle(self, call_id: str) -> None:
-        """Drop a question that is no longer open, and show the next."""
         shown = self.request
         self._waiting = [waiting for waiting in self._waiting if waiting.call_id != call_id]
         if (request := self.request) is None:
@@ -350,7 +333,8 @@ class PermissionPrompt(VerticalGroup):
 
     def _show_first_change(self) -> None:
         """Scroll to the first line that changes, where what is around it leaves no room for it."""
-        first, rows = self._details.first_change(), self._scroll.size.height
+        lines, rows = enumerate(self._details.lines(self._details.size.width)), self._scroll.size.height
+        first = next((at for at, line in lines if line.fill.startswith(("added", "removed"))), 0)
         self._scroll.scroll_to(y=first - rows // 3 if first >= rows - 1 else 0, animate=False)
         self._show_hint()
 
@@ -358,7 +342,6 @@ class PermissionPrompt(VerticalGroup):
         self.call_after_refresh(self._show_hint if self._is_scrolled else self._show_first_change)
 
     def _show_hint(self) -> None:
-        """Say how much of the details is below, and what happens to words in the prompt."""
         below = round(self._scroll.max_scroll_y - self._scroll.scroll_target_y)
         words = bool(self._prompt.text) and not self.armed
         self.set_class(words, "-words")
@@ -392,7 +375,6 @@ class PermissionPrompt(VerticalGroup):
             self.answer(event.option_id)
 
     def go_on(self, text: str) -> None:
-        """Take text that is no answer for the prompt."""
         self.armed = False
         self._prompt.go_on(text)
 
@@ -402,9 +384,14 @@ class PermissionPrompt(VerticalGroup):
         self._show_hint()
 
     def open(self) -> None:
-        """Show the whole of what the question is about."""
-        if self.request is not None:
-            self._show_page(whole_page(self.request))
+        if (request := self.request) is None:
+            return
+        if diffs := [need for need in request.needs if need.detail_kind == "diff"]:
+            files = [ChangedFile("M", need.pattern, "", need.detail) for need in diffs]
+            self._show_page(DiffPage(question(request), files))
+        else:
+            told = [request.command, *(need.detail or need.pattern for need in request.needs), *request.loop]
+            self._show_page(Output(question(request), "\n\n".join(dict.fromkeys(filter(None, told)))))
 
     @on(Input.Submitted)
     def _field_sent(self, event: Input.Submitted) -> None:
@@ -452,20 +439,17 @@ class PermissionPrompt(VerticalGroup):
 
     def answer(self, name: str) -> None:
         request = self.request
-        if request is None or not self.armed or (name in {"session", "project", "rule"} and not request.rules):
+        if request is None or not self.armed:
             return
-        if name in {"project", "rule"} and request.loop:
+        if not any(possible.name == name and possible.is_possible for possible in answers(request)):
             return
         if name == "rule":
             self._change_rule(0)
-            return
-        if name == "stop" and not request.loop:
-            return
-        if name == "note":
+        elif name == "note":
             self._write_in(self._note)
-            return
-        patterns = () if self._made == list(request.rules) else tuple(map(_pattern_of, self._made))
-        self._settle_with(PermissionAnswer(Decision(name), patterns=patterns))
+        else:
+            patterns = () if self._made == list(request.rules) else tuple(map(_pattern_of, self._made))
+            self._settle_with(PermissionAnswer(Decision(name), patterns=patterns))
 
     def _settle_with(self, answer: PermissionAnswer) -> None:
         if (request := self.request) is not None:

@@ -15,7 +15,7 @@ from textual.widget import Widget
 
 from tui_agent.app.format import tokens
 from tui_agent.lazy import dataclass
-from tui_agent.plot import FREE, Cell, Column, Series, columns, partial, stacked
+from tui_agent.plot import FREE, Cell, Column, Series, columns, stacked
 
 _GUTTER = 7
 """Cells left of the plot for what its height stands for, where there is room for them."""
@@ -30,7 +30,6 @@ class Plot(Widget, can_focus=True):
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "plot--base",
         "plot--bar",
-        "plot--split",
         "plot--free",
         "plot--mark",
         "plot--axis",
@@ -50,7 +49,6 @@ class Plot(Widget, can_focus=True):
     ]
 
     cursor: reactive[int] = reactive(0, init=False)
-    """The step the keys act on."""
 
     @dataclass
     class Highlighted(Message):
@@ -129,7 +127,8 @@ class Plot(Widget, can_focus=True):
             self.post_message(self.Chosen(self.cursor))
 
     def on_click(self, event: events.Click) -> None:
-        at = self._column_at(event.x - self._gutter)
+        x = event.x - self._gutter
+        at = next((at for at, end in enumerate(self.edges[1:]) if 0 <= x < end), None)
         if at is None:
             return
         if event.chain > 1:
@@ -144,9 +143,6 @@ class Plot(Widget, can_focus=True):
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()
         self.action_move(1)
-
-    def _column_at(self, x: int) -> int | None:
-        return next((at for at, end in enumerate(self.edges[1:]) if 0 <= x < end), None)
 
     # -- painting
 
@@ -181,8 +177,6 @@ class Plot(Widget, can_focus=True):
         name = "free" if cell.part == FREE else "base" if is_base else "bar"
         if self.app.no_color or lit:
             return Segment(cell.glyph * width, self._style(name, "cursor") if lit else self._style(name))
-        if cell.base:
-            return Segment(partial(cell.base) * width, self._style("split"))
         return Segment(("█" if is_base else cell.glyph) * width, self._style(name))
 
     def _mark(self, column: Column, *, lit: bool) -> Segment:

@@ -59,10 +59,8 @@ class Prompt(TextArea):
     running: var[bool] = var(False, bindings=True)  # noqa: FBT003 - how Textual spells it
     """Whether a run goes on: then a message can be queued for later too."""
     shell: var[bool] = var(False, toggle_class="-shell")  # noqa: FBT003 - how Textual spells it
-    """Whether the text is a shell command of the user's."""
 
     vim: var[bool] = var(False, toggle_class="-vim")  # noqa: FBT003 - how Textual spells it
-    """Whether keys mean what they mean in vi."""
 
     @dataclass
     class Sent(Message):
@@ -132,7 +130,6 @@ class Prompt(TextArea):
         return self._walk.walking and self.text == self._recalled
 
     def set_draft(self, text: str) -> None:
-        """Put a text into the prompt, to be edited; the cursor goes to its end."""
         text = clean(text)
         shown = self._pastes.fold(text) if is_large(text) and text.count("\n") > 200 else text
         self.load_text(shown)
@@ -164,7 +161,6 @@ class Prompt(TextArea):
             self.reset()
 
     def go_on(self, text: str) -> None:
-        """Take text that was typed elsewhere, and the focus with it."""
         self.last_typed = self._clock()
         self.insert(clean(text))
         # At once: what was typed in the same burst is on its way already.
@@ -186,7 +182,6 @@ class Prompt(TextArea):
         self._send(follow_up=False)
 
     def action_queue(self) -> None:
-        """Send for later: the agent gets it when it is done."""
         self._send(follow_up=True)
 
     def _send(self, *, follow_up: bool) -> None:
@@ -214,8 +209,6 @@ class Prompt(TextArea):
         if action == "queue":
             return self.running
         return super().check_action(action, parameters)
-
-    # -- keys -------------------------------------------------------------------------------------------------
 
     # -- vi ---------------------------------------------------------------------------------------------------
 
@@ -286,6 +279,8 @@ class Prompt(TextArea):
         before = self.text[:offset]
         return before.count("\n"), offset - (before.rfind("\n") + 1)
 
+    # -- keys -------------------------------------------------------------------------------------------------
+
     async def _on_key(self, event: events.Key) -> None:
         self.last_typed = self._clock()
         if self.vim and self._press_vi(event):
@@ -348,22 +343,21 @@ class Prompt(TextArea):
         self.focus()
 
     def action_delete_left(self) -> None:
-        row, column = self.cursor_location
-        if self.selection.is_empty:
-            start = self._pastes.chip_ending(self.document.get_line(row), column)
-            if start is not None:
-                self.delete((row, start), (row, column))
-                return
-        super().action_delete_left()
+        if not self._delete_chip(before=True):
+            super().action_delete_left()
 
     def action_delete_right(self) -> None:
+        if not self._delete_chip(before=False):
+            super().action_delete_right()
+
+    def _delete_chip(self, *, before: bool) -> bool:
+        """Delete the chip that ends at the cursor, or begins there; False where there is none."""
         row, column = self.cursor_location
-        if self.selection.is_empty:
-            end = self._pastes.chip_starting(self.document.get_line(row), column)
-            if end is not None:
-                self.delete((row, column), (row, end))
-                return
-        super().action_delete_right()
+        for span in self._pastes.chips(self.document.get_line(row)) if self.selection.is_empty else ():
+            if span[before] == column:
+                self.delete((row, span[0]), (row, span[1]))
+                return True
+        return False
 
     def action_cursor_up(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
         """Move up; in the list of completions, or from the first line into the history."""
@@ -384,10 +378,9 @@ class Prompt(TextArea):
             super().action_cursor_down(select)
 
     def _recall(self, text: str | None) -> None:
-        if text is None:
-            return
-        self.set_draft(text)
-        self._recalled = self.text
+        if text is not None:
+            self.set_draft(text)
+            self._recalled = self.text
 
     # -- completion -------------------------------------------------------------------------------------------
 
@@ -426,9 +419,8 @@ class Prompt(TextArea):
         self._popup.dismiss()
 
     def insert_choice(self) -> None:
-        if (choice := self._popup.choice) is None:
-            return
-        self._put_in(*choice)
+        if (choice := self._popup.choice) is not None:
+            self._put_in(*choice)
 
     def _put_in(self, token: Token, candidate: Candidate) -> None:
         self._popup.follow(None)

@@ -87,21 +87,7 @@ class QuestionChip(Static):
             await app.pop_screen()
 
 
-def show_question(main: Screen[Any], request: PermissionRequest | None) -> None:
-    """Have the screen on top tell of a question, unless it is the conversation, and no other screen."""
-    stack = main.app.screen_stack
-    for screen in stack:
-        chips = screen.query(QuestionChip)
-        if request is None or screen is main or screen is not stack[-1]:
-            chips.remove()
-        elif chips:
-            chips.first().ask(request)
-        elif screen.is_attached:
-            screen.mount(QuestionChip(main, request))
-
-
 MAX_MESSAGES = 4
-"""Messages shown; more are counted."""
 
 
 class QueueList(Widget):
@@ -109,7 +95,6 @@ class QueueList(Widget):
 
     ALLOW_SELECT = False
     queue: reactive[QueueChanged] = reactive(QueueChanged(), layout=True)
-    """What waits."""
 
     def watch_queue(self, queue: QueueChanged) -> None:
         self.display = bool(queue.steer or queue.follow_up)
@@ -174,7 +159,6 @@ class SessionView(Room):
         """Whether what the main screen says of session and request is to be looked at again."""
         self._cold_cache = ColdCache(main.controller)
         self.inbox = Inbox(self, pause=lambda: next((pane.pause for pane in self.query(Transcript)), 0.0))
-        """Where what the agent says waits for its turn."""
 
     def compose(self) -> ComposeResult:
         settings, prompt = self._services.config().ui, self._main.prompt
@@ -216,7 +200,13 @@ class SessionView(Room):
             self.announce_question()
         self._cold_cache.forget()
         self.check_cache()
-        self._report_damage(agent)
+        if lost := agent.session.reader.damaged:
+            stored = agent.session.info.entry_count
+            self._main.say(
+                f"Recovered {max(0, stored - lost):,} of {stored:,} entries: {plural(lost, 'entry')} could not be read "
+                "or placed. Everything else is there.",
+                "warning",
+            )
         self.post_message(self.Opened())
 
     def shows(self, request: OpenRequest) -> bool:
@@ -228,7 +218,6 @@ class SessionView(Room):
         return True
 
     def show_entry(self, entry_id: int) -> None:
-        """Show an entry in the conversation, or in the tree when it is on another branch."""
         if self.transcript.jump_to(entry_id):
             self.transcript.focus()
         else:
@@ -247,19 +236,7 @@ class SessionView(Room):
         else:
             self.hints.withdraw()
 
-    def _report_damage(self, agent: Agent) -> None:
-        """Say how much of a session whose file was damaged is there; what is not read yet is not looked at."""
-        if lost := agent.session.reader.damaged:
-            stored = agent.session.info.entry_count
-            what = plural(lost, "entry")
-            self._main.say(
-                f"Recovered {max(0, stored - lost):,} of {stored:,} entries: {what} could not be read or placed. "
-                "Everything else is there.",
-                "warning",
-            )
-
     def check_cache(self) -> None:
-        """Say when the next request is going to be read anew."""
         self._cold_cache.look()
 
     # -- what the agent says ----------------------------------------------------------------------------------
@@ -274,14 +251,16 @@ class SessionView(Room):
                 for event in events:
                     self._show(event)
         finally:
-            self._show_state(state)
+            if state is not self._main.status.state:
+                self._main.status.state = state
+                self.show_activity(state)
         if self._facts_changed:
             self._facts_changed = False
             self._main.refresh_facts()
         elif state.phase in {Phase.STREAMING, Phase.THINKING}:
             self._main.show_live_size()
 
-    def _show(self, event: AgentEvent) -> None:  # noqa: C901, PLR0912 - one arm per event
+    def _show(self, event: AgentEvent) -> None:  # noqa: C901, PLR0912, PLR0915 - one arm per event
         """Show an event: the one place that knows which widget shows what.
 
         The conversation, which a subagent's page has too, and the status line see every one.
@@ -325,8 +304,10 @@ class SessionView(Room):
             case MessageRefused(text=text, reason=reason):
                 main.put_back(text)
                 main.say(f"A hook refused the message: {reason}", "warning")
-            case Notice():
-                self._noticed(event)
+            case Notice(message=told, severity=severity, action=action):
+                if severity != "information":
+                    self._controller.warnings.add(main.clock(), told)
+                main.notice.add(told, severity, ("", f"/{action}", f"screen.command('{action}')") if action else None)
             case CompactionStarted(tokens_before=tokens_before):
                 self.transcript.show_notice(f"Compacting {tokens(tokens_before)} tokens of history …")
                 main.refresh_bindings()
@@ -334,11 +315,6 @@ class SessionView(Room):
                 self._compaction_ended(event)
             case RunEnded():
                 self._run_ended(event)
-
-    def _show_state(self, state: RunState) -> None:
-        if state is not self._main.status.state:
-            self._main.status.state = state
-            self.show_activity(state)
 
     def _withdraw_hints(self) -> None:
         self.hints.withdraw()
@@ -353,13 +329,6 @@ class SessionView(Room):
             self._main.say(ended.error, "warning")
         self._facts_changed = True
         self._main.refresh_bindings()
-
-    def _noticed(self, notice: Notice) -> None:
-        action = notice.action
-        remedy = ("", f"/{action}", f"screen.command('{action}')") if action else None
-        if notice.severity != "information":
-            self._main.controller.warnings.add(self._main.clock(), notice.message)
-        self._main.notice.add(notice.message, notice.severity, remedy)
 
     def _run_ended(self, event: RunEnded) -> None:
         self._main.attention.run_ended(event)
@@ -385,15 +354,13 @@ class SessionView(Room):
 
     def _is_shown_in_transcript(self, error: str | None) -> bool:
         """Whether the conversation ends with an answer that failed for this reason: it names the key to retry."""
-        session = self.agent.session if self.agent is not None else None
-        if session is None or session.leaf is None:
+        if self.agent is None or (leaf := self.agent.session.leaf) is None:
             return False
-        entry = session.entry(session.leaf)
+        entry = self.agent.session.entry(leaf)
         return isinstance(entry, AssistantEntry) and bool(error) and entry.error == error
 
     def show_activity(self, state: RunState) -> None:
-        clock = self._main.clock
-        told = (lambda written: describe_run(state, clock(), written)) if state.active else None
+        told = (lambda written: describe_run(state, self._main.clock(), written)) if state.active else None
         self.transcript.show_activity(told)
 
     def _following_changed(self, following: bool) -> None:  # noqa: FBT001 - called by Textual
@@ -415,9 +382,17 @@ class SessionView(Room):
             self.question.come_back()
 
     def announce_question(self) -> None:
-        """Have a screen over the conversation say that a question waits under it."""
-        self._main.set_class(self.question.request is not None, "-asked")
-        show_question(self._main, self.question.request)
+        """Have the screen on top, and no other, tell of a question, unless it is the conversation."""
+        request, stack = self.question.request, self.app.screen_stack
+        self._main.set_class(request is not None, "-asked")
+        for screen in stack:
+            chips = screen.query(QuestionChip)
+            if request is None or screen is self._main or screen is not stack[-1]:
+                chips.remove()
+            elif chips:
+                chips.first().ask(request)
+            elif screen.is_attached:
+                screen.mount(QuestionChip(self._main, request))
 
     def leave_question(self) -> None:
         self.announce_question()
@@ -443,10 +418,8 @@ class SessionView(Room):
         return seen
 
     def _told(self, entry_id: int) -> str:
-        if self.agent is None:
-            return ""
-        messages_sent = self.agent.inspector.next_request().messages
-        return "\n".join(message.text for message in messages_sent if entry_id in message.origin)
+        sent = self.agent.inspector.next_request().messages if self.agent is not None else ()
+        return "\n".join(message.text for message in sent if entry_id in message.origin)
 
     def toggle_panel(self) -> None:
         self._wants_panel = not self.panel.display
@@ -473,7 +446,6 @@ class SessionView(Room):
 
     @on(messages.BlockFocused)
     def _block_focused(self, message: messages.BlockFocused) -> None:
-        """Say in the last line what the block weighs, how the model has it, and since when."""
         message.stop()
         self._focused_entry = message.entry_id
         if message.entry_id is None:

@@ -14,8 +14,9 @@ from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.session.path_queries import newest
 from tui_agent.ui.outline import OutlineRow, PanelFacts, extended, facts_of, outline, running, summarised_changes
-from tui_agent.ui.widgets.line_list import LineList, StyledSpan, spread
+from tui_agent.ui.widgets.line_list import LineList, spread
 from tui_agent.ui.widgets.transcript import sanitize
+from tui_agent.ui.widgets.transcript.lines import StyledSpan
 
 WIDTHS = ((260, 64), (180, 48), (0, 36))
 """From how many columns of the terminal on, and how wide the panel is then."""
@@ -34,7 +35,6 @@ class _Line:
     runs: tuple[StyledSpan, ...]
     tail: tuple[StyledSpan, ...] = ()
     entry: int | None = None
-    on_path: bool = True
 
 
 class SidePanel(LineList):
@@ -44,10 +44,9 @@ class SidePanel(LineList):
 
     @dataclass
     class Jumped(Message):
-        """The user wants to see an entry; ``on_path`` says that it is in the conversation."""
+        """The user wants to see an entry."""
 
         entry_id: int
-        on_path: bool
 
     def __init__(self) -> None:
         super().__init__(id="side-panel")
@@ -68,7 +67,6 @@ class SidePanel(LineList):
         self._look_soon()
 
     def reopen(self) -> None:
-        """Show the path anew: the leaf moved."""
         self._rows = []
         self._look_soon()
 
@@ -133,7 +131,7 @@ class SidePanel(LineList):
             lines.append(_Line((("  ⋮", "faint"),), entry=self._rows[first - 1].entry_id))
         lines.extend(_tree_line(row) for row in (shown[1:] if first else shown))
         if first + room < len(self._rows):
-            lines.append(_Line((("  ⋮", "faint"),), entry=self._rows[first + room].entry_id, on_path=False))
+            lines.append(_Line((("  ⋮", "faint"),), entry=self._rows[first + room].entry_id))
         return lines
 
     def _todos(self) -> list[_Line]:
@@ -175,7 +173,7 @@ class SidePanel(LineList):
     def action_choose(self) -> None:
         line = self._lines[self.cursor] if self.cursor < len(self._lines) else None
         if line is not None and line.entry is not None:
-            self.post_message(self.Jumped(line.entry, line.on_path))
+            self.post_message(self.Jumped(line.entry))
 
     def on_click(self, event: events.Click) -> None:
         event.prevent_default()
@@ -192,7 +190,6 @@ class SidePanel(LineList):
 
     @property
     def shows_cursor(self) -> bool:
-        """Whether the row under the cursor is marked: only while keys come here."""
         return self.has_focus
 
 
@@ -217,4 +214,4 @@ def _tree_line(row: OutlineRow) -> _Line:
         tail.append((f"{row.count} ", "faint"))
     if row.is_leaf:
         tail.append(("◀ ", "accent"))
-    return _Line(tuple(runs), tuple(tail), entry=row.entry_id, on_path=row.on_path)
+    return _Line(tuple(runs), tuple(tail), entry=row.entry_id)

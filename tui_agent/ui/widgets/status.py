@@ -24,23 +24,19 @@ class KeyHint:
     key: str
     label: str
     action: str
-    answer: int = 0
-    """Where the answer stands that the key gives to a question, from 1; 0 is no answer."""
 
 
 _FIRST = (
     "answer('once')",
     "answer('deny')",
+    "answer('session')",
     "complete",
     "interrupt",
     "to_prompt",
     "queue",
-    "answer('session')",
     "answer('note')",
 )
 """Actions whose keys are shown before all others when room is short."""
-_ANSWERS = ("answer('once')", "answer('session')", "answer('deny')", "answer('note')")
-"""The answers to a question in the order of its list, in which they are shown beside each other too."""
 _PALETTE = "command_palette"
 """Textual binds the palette itself and does not want its key shown."""
 
@@ -52,8 +48,7 @@ def hints_of(bindings: Sequence[Binding]) -> tuple[KeyHint, ...]:
         if binding.show or binding.action == _PALETTE:
             label = "commands" if binding.action == _PALETTE else binding.description
             key = binding.key_display or binding.key
-            answer = _ANSWERS.index(binding.action) + 1 if binding.action in _ANSWERS else 0
-            hints.setdefault(binding.action, KeyHint(key, label, f"app.simulate_key('{binding.key}')", answer))
+            hints.setdefault(binding.action, KeyHint(key, label, f"app.simulate_key('{binding.key}')"))
     rank = {action: place for place, action in enumerate(_FIRST)}
     return tuple(hint for _, hint in sorted(hints.items(), key=lambda item: rank.get(item[0], len(rank))))
 
@@ -74,17 +69,13 @@ class StatusLine(Widget):
     }
 
     mode: reactive[str] = reactive("")
-    """The agent's mode."""
     model: reactive[str] = reactive("")
-    """The model's id."""
     effort: reactive[str] = reactive("")
     """How much the model is asked to think; empty when that is left to it."""
     leaf: reactive[int | None] = reactive(None)
-    """The session's leaf."""
     warnings: reactive[int] = reactive(0)
     """Warnings that are no longer on the screen and not read; a click shows them."""
     state: reactive[RunState] = reactive(RunState())
-    """What goes on."""
     race: reactive[str] = reactive("")
     """How a race stands that goes on while its page is closed."""
     block: reactive[str] = reactive("")
@@ -162,15 +153,12 @@ class StatusLine(Widget):
         return Content.assemble(*pieces)
 
     def _right(self, room: int) -> Content:
-        fitting: list[KeyHint] = []
+        pieces: list[tuple[str, Style] | str] = []
         for hint in self.hints:
-            width = cell_len(hint.key) + cell_len(hint.label) + 1 + (2 if fitting else 0)
+            width = cell_len(hint.key) + cell_len(hint.label) + 1 + (2 if pieces else 0)
             if width > room:
                 break
             room -= width
-            fitting.append(hint)
-        pieces: list[tuple[str, Style] | str] = []
-        for hint in sorted(fitting, key=lambda hint: hint.answer or len(_ANSWERS) + 1):
             press = Style.from_meta({"@click": hint.action})
             pieces.extend(["  "] if pieces else [])
             pieces.extend([(hint.key, self._style("key") + press), (f" {hint.label}", self._style("label") + press)])

@@ -23,7 +23,6 @@ class Column:
 
 
 Cells = Sequence[StyledSpan]
-"""What a row has in each column."""
 
 
 def widths(columns: Sequence[Column], rows: Sequence[Cells], room: int) -> dict[int, int]:

@@ -30,7 +30,6 @@ class UserStatusLine(Widget):
 
     ALLOW_SELECT = False
     text: reactive[str] = reactive("")
-    """What the command wrote."""
 
     def __init__(
         self, state: Callable[[], Mapping[str, Any] | None], cwd: Callable[[], Path], warn: Callable[[str], None]

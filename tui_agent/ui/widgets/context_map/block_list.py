@@ -11,8 +11,9 @@ from tui_agent.app.format import plural, tokens
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.app.status_marks import GLYPHS, style_of
 from tui_agent.lazy import dataclass
-from tui_agent.ui.widgets.line_list import LineList, StyledSpan, spread
+from tui_agent.ui.widgets.line_list import LineList, spread
 from tui_agent.ui.widgets.transcript import sanitize
+from tui_agent.ui.widgets.transcript.lines import StyledSpan
 
 
 class SortOrder(StrEnum):
@@ -50,6 +51,7 @@ class ListedGroup:
 
 
 Listed = ListedBlock | ListedGroup
+_Address = tuple[str, tuple[int, ...], str]
 
 HEAD = "prompt and tools"
 """The heading over the head, which is there in the list that is not grouped too."""
@@ -82,21 +84,18 @@ def _ungrouped(
     blocks: Sequence[ContextBlock], places: Sequence[int], order: SortOrder, folded: Container[str]
 ) -> list[Listed]:
     """Return all blocks one under the other, the head's under a heading that stands where the head belongs."""
-    rows: list[Listed] = [ListedBlock(place) for place in places if not blocks[place].is_head]
+    others = [place for place in places if not blocks[place].is_head]
     head = tuple(place for place in places if blocks[place].is_head)
+    rows: list[Listed] = [ListedBlock(place) for place in others]
     if not head:
         return rows
     weight = sum(blocks[place].tokens for place in head)
     heading: list[Listed] = [ListedGroup(HEAD, head, weight, HEAD in folded)]
     if HEAD not in folded:
         heading.extend(ListedBlock(place) for place in head)
-    smaller = next((at for at, row in enumerate(rows) if _is_smaller(row, blocks, weight)), len(rows))
+    smaller = next((at for at, place in enumerate(others) if blocks[place].tokens < weight), len(rows))
     at = {SortOrder.REQUEST: 0, SortOrder.AGE: len(rows), SortOrder.SIZE: smaller}[order]
     return rows[:at] + heading + rows[at:]
-
-
-def _is_smaller(row: Listed, blocks: Sequence[ContextBlock], weight: int) -> bool:
-    return isinstance(row, ListedBlock) and blocks[row.place].tokens < weight
 
 
 def _sorted(blocks: Sequence[ContextBlock], order: SortOrder) -> list[int]:
@@ -150,13 +149,12 @@ class BlockList(LineList):
     def __init__(self) -> None:
         super().__init__(id="blocks")
         self.shown: ContextMap | None = None
-        """What is listed."""
         self.order = SortOrder.REQUEST
         self.grouping = Grouping.NONE
         self._folded: set[str] = {HEAD}
         self.rows: list[Listed] = []
-        self._came: frozenset[tuple[str, tuple[int, ...], str]] = frozenset()
-        self._marked: set[tuple[str, tuple[int, ...], str]] = set()
+        self._came: frozenset[_Address] = frozenset()
+        self._marked: set[_Address] = set()
         self._largest = 1
         """Tokens that a whole bar stands for: the largest row's, whether a block's or a group's."""
 
@@ -166,22 +164,22 @@ class BlockList(LineList):
         ``came`` are blocks to be marked as new; the cursor goes to the first of them.
         """
         self._came = frozenset(block.address for block in came)
-        kept = self._address()
+        kept = self._address(self._at(self.cursor))
         begins = self.shown is None and any(not block.is_head for block in shown.blocks)
         self.shown = shown
         newest = next((place for place, block in enumerate(shown.blocks) if block.address in self._came), None)
         newest = len(shown.blocks) - 1 if newest is None and begins else newest
-        self._arrange(kept if newest is None else self._address_of(newest))
+        self._arrange(kept if newest is None else shown.blocks[newest].address)
 
     def sort_by(self, order: SortOrder) -> None:
         self.order = order
-        self._arrange(self._address())
+        self._arrange(self._address(self._at(self.cursor)))
 
     def group_by(self, grouping: Grouping) -> None:
         """Gather under other headings, all of them open; without any the head is folded."""
         self.grouping = grouping
         self._folded = {HEAD} if grouping is Grouping.NONE else set()
-        self._arrange(self._address())
+        self._arrange(self._address(self._at(self.cursor)))
 
     def action_fold(self, folded: bool) -> None:  # noqa: FBT001 - as the binding says it
         at = next((at for at in range(self.cursor, -1, -1) if isinstance(self._at(at), ListedGroup)), None)
@@ -226,16 +224,10 @@ class BlockList(LineList):
     def _at(self, index: int | None) -> Listed | None:
         return self.rows[index] if index is not None and 0 <= index < len(self.rows) else None
 
-    def _address(self) -> tuple[str, tuple[int, ...], str] | str | None:
-        row = self._at(self.cursor)
+    def _address(self, row: Listed | None) -> _Address | str | None:
         if isinstance(row, ListedGroup):
             return row.name
-        return self._address_of(row.place) if row is not None else None
-
-    def _address_of(self, place: int) -> tuple[str, tuple[int, ...], str] | None:
-        if self.shown is None:
-            return None
-        return self.shown.blocks[place].address
+        return self.shown.blocks[row.place].address if self.shown and row else None
 
     def _arranged(self) -> list[Listed]:
         blocks = self.shown.blocks if self.shown is not None else ()
@@ -244,16 +236,13 @@ class BlockList(LineList):
         drift = self.shown.drift if self.shown is not None and rows else 0
         return [*rows, ListedGroup(REST, (), drift, folded=True)] if drift else rows
 
-    def _arrange(self, kept: tuple[str, tuple[int, ...], str] | str | None) -> None:
+    def _arrange(self, kept: _Address | str | None) -> None:
         self.rows = self._arranged()
         weights = [block.tokens for block in self.shown.blocks] if self.shown is not None else []
         weights += [row.tokens for row in self.rows if isinstance(row, ListedGroup) and row.name != REST]
         self._largest = max(weights, default=0) or 1
-        cursor = next((at for at, row in enumerate(self.rows) if kept is not None and self._is(row, kept)), None)
+        cursor = next((at for at, row in enumerate(self.rows) if self._address(row) == kept), None)
         self.set_count(len(self.rows), cursor=cursor if cursor is not None else min(self.cursor, len(self.rows)))
-
-    def _is(self, row: Listed, kept: tuple[str, tuple[int, ...], str] | str) -> bool:
-        return row.name == kept if isinstance(row, ListedGroup) else self._address_of(row.place) == kept
 
     # -- painting
 
@@ -297,25 +286,19 @@ class BlockList(LineList):
         if width >= MIN_WIDTH_FOR_SHARE:
             left.append((bar(block.tokens / self._largest, self._bar_width(width)), "bar"))
         if width >= MIN_WIDTH_FOR_AGE:
-            left.append((f" {_age(block):>4}", "faint"))
+            age = str(block.age_steps) if block.age_entries or block.age_steps else ""
+            left.append((f" {age:>4}", "faint"))
         if width >= MIN_WIDTH_FOR_SHARE:
             left.append(("    ● " if block.cached else "    ○ ", "good" if block.cached else "faint"))
+        name = sanitize.line(block.tool) if block.tool and block.kind == "tool_result" else kind_name(block)
         left += [
             (f"{address:>7}  ", "faint"),
-            (f"{_what(block)} ", "faint" if quiet else "strong"),
+            (f"{name} ", "faint" if quiet else "strong"),
             (plain_preview(block.kind, sanitize.line(_label(block))), "faint" if quiet else "text"),
         ]
         came: list[StyledSpan] = [("new ", "good")] if block.address in self._came else []
         marked: list[StyledSpan] = [("✓ marked ", "accent")] if block.address in self._marked else []
         return spread(left, [*_state(block), *came, *marked], width)
-
-
-def _age(block: ContextBlock) -> str:
-    return str(block.age_steps) if block.age_entries or block.age_steps else ""
-
-
-def _what(block: ContextBlock) -> str:
-    return sanitize.line(block.tool) if block.tool and block.kind == "tool_result" else kind_name(block)
 
 
 def _label(block: ContextBlock) -> str:

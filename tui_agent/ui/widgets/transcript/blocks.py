@@ -32,13 +32,11 @@ _CLOSE: Final = "close"
 _RULE_START: Final = "── "
 
 SPINNER: Final = ("◐", "◓", "◑", "◒")
-"""One turn of the icon of what goes on."""
 
 OPEN: Final = "▾"
 CLOSED: Final = "▸"
 
 _YOU: Final = "You  "
-"""Stands before a message of the user."""
 
 _LONG_MESSAGE: Final = 40
 _PREVIEW_ROWS: Final = 24
@@ -120,7 +118,6 @@ class Block:
         self._laid_out = None
 
     def choose_fold(self, fold: Fold) -> None:
-        """Fold as the user wants it."""
         self.fold = fold
 
     def cycle(self) -> None:
@@ -182,12 +179,6 @@ class AnswerBlock(Block):
     def __init__(self, key: str, document: MarkdownDocument) -> None:
         super().__init__(key)
         self.document = document
-
-    @property
-    def is_brief(self) -> bool:
-        """Whether it is one short line and no more comes."""
-        text = self.document.source.strip()
-        return self.document.finished and len(text) <= MAX_TEXT_WIDTH and "\n" not in text
 
     def copy_text(self) -> str:
         return sanitize.text(self.document.source)
@@ -278,7 +269,6 @@ class MarkerBlock(FoldingBlock):
         self.foldable = body is not None
 
     def copy_text(self) -> str:
-        """Return what the marker stands for: its body's text, or its line."""
         return sanitize.text(self._copied) if self._copied else self._text
 
     def _head(self, width: int) -> Iterable[Line]:

@@ -132,7 +132,11 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
 
 def _user(entry: UserEntry) -> Block:
     if entry.diagnostics:
-        return _diagnostics(entry)
+        texts = [part.text for part in entry.parts if isinstance(part, FilePart)]
+        found = wording.plural(sum(entry.diagnostics.values()), "new problem")
+        text = f"{found} in {', '.join(entry.diagnostics)}"
+        told = "\n".join(line for text in texts for line in text.splitlines()[1:])
+        return MarkerBlock("diagnostics", text, style="status-warning", body=_text_body(told), copied=told)
     if entry.synthetic:
         return MarkerBlock(
             "synthetic",
@@ -155,15 +159,6 @@ def _user(entry: UserEntry) -> Block:
     return UserBlock(typed_text(entry.parts), attachments, note, sent)
 
 
-def _diagnostics(entry: UserEntry) -> Block:
-    """Return what checkers found after edits, as the model was told it."""
-    texts = [part.text for part in entry.parts if isinstance(part, FilePart)]
-    found = wording.plural(sum(entry.diagnostics.values()), "new problem")
-    text = f"{found} in {', '.join(entry.diagnostics)}"
-    told = "\n".join(line for text in texts for line in text.splitlines()[1:])
-    return MarkerBlock("diagnostics", text, style="status-warning", body=_text_body(told), copied=told)
-
-
 def mark_problems(blocks: Sequence[Block], problems: Mapping[str, int]) -> None:
     """Have the last card of each file say how many problems its edits made."""
     cards = {block.path: block for block in blocks if isinstance(block, CardBlock)}
@@ -181,18 +176,13 @@ def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
             case TextPart() if part.text.strip():
                 yield AnswerBlock(f"text:{index}", MarkdownDocument(part.text, finished=True))
             case ToolCallPart():
-                yield card_of(part, around)
+                card = CardBlock(part, around.results.get(part.call_id), around.size_of)
+                if part.call_id not in around.results and not around.live:
+                    card.stop()
+                yield card
             case _:
                 pass
     yield from _endings(entry, around)
-
-
-def card_of(call: ToolCallPart, around: BuildContext) -> CardBlock:
-    """Return the card of a call; without a result it waits for one, or nothing will come of it."""
-    card = CardBlock(call, around.results.get(call.call_id), around.size_of)
-    if not card.result_id and not around.live:
-        card.stop()
-    return card
 
 
 def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:

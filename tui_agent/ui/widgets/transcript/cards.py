@@ -46,7 +46,6 @@ ICONS: Final = {
     ToolStatus.DENIED: ("⊘", "status-warning"),
     ToolStatus.INTERRUPTED: ("◌", "status-warning"),
 }
-"""The icon of a call in each state, and its style."""
 
 _OWN_COMMAND: Final = "$"
 """Stands in a tool's place on the card of a command of the user's own."""
@@ -71,7 +70,6 @@ class CardBlock(FoldingBlock):
         self.traits = tool_traits()[self.tool]
         self.status: str = WAITING
         self.frame = 0
-        """Which picture of the spinner is shown."""
 
         self.arguments = call.arguments
         self._as_text = call.as_text
@@ -90,11 +88,6 @@ class CardBlock(FoldingBlock):
         if result is not None:
             self.set_result(result)
         self._default_fold()
-
-    @property
-    def result_id(self) -> int:
-        """The entry of the result, 0 before there is one."""
-        return self.entry[0] if self.entry is not None else 0
 
     @property
     def running(self) -> bool:
@@ -129,7 +122,6 @@ class CardBlock(FoldingBlock):
 
     @property
     def elapsed(self) -> str:
-        """How long it has been running, empty at first."""
         return wording.seconds(self._elapsed) if self.running and self._elapsed >= 1 else ""
 
     # -- what happens to a call
@@ -164,7 +156,6 @@ class CardBlock(FoldingBlock):
         self._changed()
 
     def finish(self, status: str, metadata: ToolMetadata, seconds: float) -> None:
-        """The call ended; its result follows."""
         self.status, self._metadata, self._seconds = status, metadata, seconds
         self._changed()
 
@@ -185,13 +176,11 @@ class CardBlock(FoldingBlock):
         self._changed()
 
     def _offer(self) -> None:
-        """Offer what can be done with the call: bring its output back, go into its subagent's work."""
         hidden = self._edited and self.standing is not Standing.PINNED
         entered = self._metadata.of_subagent or (self.traits.starts_agents and self.running)
         self.actions = (*(("restore",) if hidden else ()), *(("enter",) if entered else ()))
 
     def stand(self, standing: Standing | None, *, edited: bool = False) -> bool:
-        """Show how the model has the result; what was taken from it can be restored."""
         if (standing, edited) == (self._standing, self._edited):
             return False
         self._standing, self._edited = standing, edited
@@ -226,7 +215,6 @@ class CardBlock(FoldingBlock):
         self.fold = Fold.PART if shows_itself and not denied else Fold.CLOSED
 
     def changed(self) -> None:
-        """Forget the lines, also those of the row that stands for it."""
         super().changed()
         if self.within is not None:
             self.within.changed()
@@ -251,7 +239,6 @@ class CardBlock(FoldingBlock):
 
     @property
     def title(self) -> str:
-        """What the call is about: a path, a command, a pattern."""
         title = self._title or _title_of(self.arguments)
         return sanitize.line(_COUNT_IN_TITLE.sub("", title))
 

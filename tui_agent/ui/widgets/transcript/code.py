@@ -13,7 +13,6 @@ from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans,
 from tui_agent.ui.widgets.transcript.time_limit import TooLongError
 
 CHUNK: Final = 50
-"""Lines lexed at a time."""
 
 RESET: Final = 400
 """Lines after which the lexer starts afresh."""
@@ -22,7 +21,6 @@ LONG_LINE: Final = 1_000
 """Characters from which on a line's chunk stays plain: such code is generated, and lexers are slow on it."""
 
 PLAIN: Final = frozenset({"", "text", "txt", "plain", "plaintext"})
-"""Languages that are none."""
 
 
 def language_of_path(path: str) -> str:

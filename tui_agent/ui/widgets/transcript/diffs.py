@@ -18,7 +18,6 @@ from tui_agent.ui.widgets.transcript.code import Code, code_cuts, language_of_pa
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, runs_width
 
 MIN_SPLIT_WIDTH: Final = 120
-"""Cells from which on old and new stand side by side."""
 
 _SIGNS: Final = {"removed": "-", "added": "+"}
 _DIVIDER: Final[StyledSpan] = (" │ ", "rule")
@@ -62,7 +61,6 @@ class DiffRow:
 
     @property
     def text(self) -> str:
-        """The line without its sign, harmless and without tabs."""
         return self.code.lines[self.index] if self.code.lines else self.told
 
     def marks(self) -> Spans:

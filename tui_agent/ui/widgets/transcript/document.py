@@ -208,7 +208,9 @@ class MarkdownDocument:
                 flows, rest = self._joined_paragraph(first), others
                 maker.previous = "paragraph"
             elif opened.kind == "fence" and opened.code is not None:
-                flows, rest = self._joined_fence(first, opened), others
+                fenced = fence_lines(first.tokens[0]) if first.tokens[0].content else []
+                opened.code.replace(opened.frozen_lines, fenced)
+                flows, rest = [CodeFlow(opened.code, opened.frozen_lines, len(opened.code.lines))], others
                 maker.previous = "code"
         for block in rest:
             maker.add(block.tokens)
@@ -223,14 +225,6 @@ class MarkdownDocument:
             if isinstance(flow, TextFlow):
                 flow.gap, flow.joins = False, True
         return maker.flows
-
-    def _joined_fence(self, block: TopBlock, opened: _Open) -> list[Flow]:
-        code = opened.code
-        lines = fence_lines(block.tokens[0]) if block.tokens[0].content else []
-        if code is None:
-            return []
-        code.replace(opened.frozen_lines, lines)
-        return [CodeFlow(code, opened.frozen_lines, len(code.lines))]
 
     # -- freezing
 
@@ -252,7 +246,13 @@ class MarkdownDocument:
                 self._settle(self._flows_of(blocks[:-1], lines), self._offset_of(text, blocks[-1].line))
                 self._open = None
                 continue
-            self._freeze_inside(blocks[0], text)
+            kind = blocks[0].kind
+            if kind in {"bullet_list", "ordered_list"}:
+                self._freeze_items(blocks[0], text)
+            elif kind == "fence":
+                self._freeze_code(blocks[0], text)
+            elif kind == "paragraph" and self._whole_until != self._offset:
+                self._freeze_text(blocks[0], text)
             return
 
     def _offset_of(self, text: str, line: int) -> int:
@@ -280,14 +280,6 @@ class MarkdownDocument:
         self._previous = opened.previous
         self._open = None
         self._whole_until = opened.start
-
-    def _freeze_inside(self, block: TopBlock, text: str) -> None:
-        if block.kind in {"bullet_list", "ordered_list"}:
-            self._freeze_items(block, text)
-        elif block.kind == "fence":
-            self._freeze_code(block, text)
-        elif block.kind == "paragraph" and self._whole_until != self._offset:
-            self._freeze_text(block, text)
 
     def _opened(self, kind: str, stub: str, text: str, line: int) -> _Open:
         if self._open and self._open.kind == kind:
@@ -328,8 +320,7 @@ class MarkdownDocument:
         if opened.code is None:
             opened.code = Code(language_of(token))
             maker = self._maker(text.split("\n"))
-            gap = maker.gap("code", block.line)
-            flow = CodeFlow(opened.code, 0, count, gap=gap)
+            flow = CodeFlow(opened.code, 0, count, gap=maker.gap("code", block.line))
         else:
             flow = CodeFlow(opened.code, opened.frozen_lines, opened.frozen_lines + count)
         opened.code.replace(opened.frozen_lines, lines[:count])
@@ -351,16 +342,14 @@ class MarkdownDocument:
         for flow in maker.flows if joined else []:
             if isinstance(flow, TextFlow):
                 flow.gap, flow.joins = False, True
-        start = self._offset if joined else self._content_start(text, block.line)
+        start = self._offset
+        if not joined:
+            start = self._offset_of(text, block.line)
+            while self._source[start] in " \t\n":
+                start += 1
         self._after = "paragraph"
         self._settle(maker.flows, start + cut)
         self._open = opened
-
-    def _content_start(self, text: str, line: int) -> int:
-        start = self._offset_of(text, line)
-        while self._source[start] in " \t\n":
-            start += 1
-        return start
 
     # -- lines
 

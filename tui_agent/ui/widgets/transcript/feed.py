@@ -168,18 +168,9 @@ class LiveFeed:
         if self._end:
             self.changed.add(self._end - 1)
 
-    def set_aside(self, entry_id: int) -> None:
-        """Leave the words of a failed attempt dim; the entry beside the path has all of it."""
-        self.flush()
-        live = self._live.blocks if self._live is not None else []
-        said = "\n\n".join(block.document.source for block in live if isinstance(block, AnswerBlock))
-        self.discard()
-        self._add_local([cut_off_block(entry_id, said)])
-
     # -- entries
 
     def append(self, entry: Entry) -> None:
-        """An entry was committed at the end of the path."""
         self.flush()
         mended = isinstance(entry, AssistantEntry)
         if entry.is_dialogue and (place := self._model.settle(self._end, mended=mended)) is not None:
@@ -325,7 +316,12 @@ class LiveFeed:
             case RequestStarted():
                 self.discard()
             case RetryScheduled(kept=int(kept)):
-                self.set_aside(kept)
+                # The words of a failed attempt stay, dim; the entry beside the path has all of it.
+                self.flush()
+                live = self._live.blocks if self._live is not None else []
+                said = "\n\n".join(block.document.source for block in live if isinstance(block, AnswerBlock))
+                self.discard()
+                self._add_local([cut_off_block(kept, said)])
             case ToolStarted():
                 index, card = self._card(event.call_id, event.tool)
                 card.start(event.title, event.arguments, self._clock())
@@ -382,7 +378,6 @@ class LiveFeed:
     # -- notices
 
     def notice(self, message: str) -> None:
-        """Show a line that is no entry in place of the one before; "" takes that away."""
         blocks: list[Block] = [MarkerBlock("notice", message, icon="·")] if message else []
         place, self._notice = self._notice, None
         if place is not None and place < len(self._model):

@@ -110,8 +110,11 @@ class LineBuilder:
             case CodeFlow():
                 self._feed_code(flow, frame)
             case TableFlow():
-                width = self.width - runs_width(frame.rest)
-                self._extend_framed(table_lines(flow, width), frame)
+                prefix, lead = frame.first, frame.first_lead
+                for line in table_lines(flow, self.width - runs_width(frame.rest)):
+                    line.prefix, line.lead = (*prefix, *line.prefix), lead
+                    self.lines.append(line)
+                    prefix, lead = frame.rest, frame.rest_lead
             case RuleFlow():
                 width = self.width - runs_width(frame.rest)
                 self.lines.append(Line([("─" * width, "rule")], prefix=frame.first, lead=frame.first_lead))
@@ -129,21 +132,16 @@ class LineBuilder:
                 runs = [*self._open_row, *row]
                 last = self.lines.pop()
                 prefix, lead, join = last.prefix, last.lead, last.join
-            self._feed_row(runs, (prefix, frame.rest), (lead, frame.rest_lead), join)
+            width = min(self.width, MAX_TEXT_WIDTH) - max(runs_width(prefix), runs_width(frame.rest))
+            first = True
+            for swallowed, part in wrap(runs, width):
+                if first:
+                    self.lines.append(Line(part, prefix=prefix, lead=lead, join=join))
+                    first = False
+                else:
+                    self.lines.append(Line(part, prefix=frame.rest, join=swallowed))
+            self._open_row = last_cut(runs, width)
             prefix, lead = frame.rest, frame.rest_lead
-
-    def _feed_row(
-        self, runs: Sequence[StyledSpan], prefixes: tuple[StyledSpans, StyledSpans], leads: tuple[str, str], join: str
-    ) -> None:
-        width = min(self.width, MAX_TEXT_WIDTH) - max(map(runs_width, prefixes))
-        first = True
-        for swallowed, part in wrap(runs, width):
-            if first:
-                self.lines.append(Line(part, prefix=prefixes[0], lead=leads[0], join=join))
-                first = False
-            else:
-                self.lines.append(Line(part, prefix=prefixes[1], join=swallowed))
-        self._open_row = last_cut(runs, width)
 
     def _feed_code(self, flow: CodeFlow, frame: Frame) -> None:
         pad: StyledSpan = (" ", flow.code.base)
@@ -157,17 +155,8 @@ class LineBuilder:
                 prefix = rest
             lead = frame.rest_lead
 
-    def _extend_framed(self, lines: Iterator[Line], frame: Frame) -> None:
-        prefix, lead = frame.first, frame.first_lead
-        for line in lines:
-            line.prefix = (*prefix, *line.prefix)
-            line.lead = lead
-            self.lines.append(line)
-            prefix, lead = frame.rest, frame.rest_lead
-
 
 def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
-    """Yield the lines of a table of at most ``width`` cells."""
     natural = [
         max((runs_width(row[column]) for row in table.rows if column < len(row)), default=0)
         for column in range(len(table.alignments))
@@ -232,7 +221,6 @@ def _aligned(part: StyledSpans, width: int, alignment: Alignment, *, last: bool)
 
 
 def _as_list(table: TableFlow, width: int) -> Iterator[Line]:
-    """Yield each row as lines of "head: cell", with a gap between rows."""
     head, *rows = table.rows
     for index, row in enumerate(rows or [[]]):
         if index:

@@ -13,6 +13,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.session.entries import kinds
 from tui_agent.ui.widgets.transcript.blocks import AnswerBlock, Block, Fold, FoldingBlock, head_line
 from tui_agent.ui.widgets.transcript.cards import CardBlock
+from tui_agent.ui.widgets.transcript.flows import MAX_TEXT_WIDTH
 from tui_agent.ui.widgets.transcript.items import Item
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
 from tui_agent.ui.widgets.transcript.source import LIVE
@@ -39,7 +40,6 @@ class GroupBlock(FoldingBlock):
         super().__init__(f"group:{first.call_id}")
         self.members: Sequence[Block] = ()
         self.places: frozenset[int] = frozenset()
-        """Where the items of its members are."""
 
     @property
     def cards(self) -> list[CardBlock]:
@@ -86,7 +86,6 @@ class GroupBlock(FoldingBlock):
         yield head_line(left, self._facts(running), ((f"  {self.chevron}", "muted act:toggle"),), width)
 
     def _count(self, tool: str, count: int) -> str:
-        """Return of how many things, or how often of one thing, the calls of a tool are."""
         same = [card for card in self.cards if card.tool == tool]
         if count > 1 and all(card.title == same[0].title for card in same):
             return f"{count:,} times"
@@ -164,7 +163,6 @@ def arrange(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) ->
 
 
 def _group_of(members: Sequence[Block]) -> GroupBlock:
-    """Return the group the first call heads already, or a new one."""
     first = members[0]
     known = first.within
     if isinstance(known, GroupBlock) and known.members and known.members[0] is first:
@@ -216,7 +214,9 @@ def _is_small(blocks: Sequence[Block], place: int) -> bool:
     block = blocks[place]
     if isinstance(block, AnswerBlock):
         follows = place + 1 < len(blocks) and isinstance(blocks[place + 1], CardBlock)
-        return follows and block.is_brief and _is_small(blocks, place + 1)
+        text = block.document.source.strip()
+        is_brief = block.document.finished and len(text) <= MAX_TEXT_WIDTH and "\n" not in text
+        return follows and is_brief and _is_small(blocks, place + 1)
     if not isinstance(block, CardBlock) or not block.small:
         return False
     return block.fold is Fold.CLOSED or (block.within is not None and block.within.fold is not Fold.CLOSED)

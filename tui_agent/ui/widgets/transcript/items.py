@@ -8,10 +8,8 @@ from tui_agent.ui.widgets.transcript.blocks import Block, Fold
 from tui_agent.ui.widgets.transcript.lines import Line
 
 _KEPT_ITEMS: Final = 400
-"""Loaded items that are kept."""
 
 BLANK: Final = Line()
-"""The line between blocks."""
 
 
 class Item:

@@ -85,9 +85,6 @@ class LineView(Widget):
         selected = selected_part(lines[y], y, self.text_selection, self.screen)
         return paint(lines[y], width, self._palette, highlights=selected)
 
-    def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002 - the screen keeps it
-        self.refresh()
-
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Return the logical text under a selection: no numbers, no signs, wrapped lines joined."""
         parts: list[str] = []

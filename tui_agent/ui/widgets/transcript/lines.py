@@ -11,7 +11,6 @@ from typing import Final
 from rich.cells import cell_len, get_character_cell_size
 
 StyledSpan = tuple[str, str]
-"""Text and its style key."""
 
 StyledSpans = tuple[StyledSpan, ...]
 
@@ -139,7 +138,6 @@ def last_cut(runs: Sequence[StyledSpan], width: int) -> StyledSpans:
 def wrapped(
     runs: Sequence[StyledSpan], width: int, first: StyledSpans = (), rest: StyledSpans = ()
 ) -> Iterator["Line"]:
-    """Yield runs wrapped into lines: ``first`` stands before the first of them, ``rest`` before the others."""
     for number, (swallowed, part) in enumerate(wrap(runs, width)):
         yield Line(part, prefix=rest if number else first, join=swallowed if number else "\n")
 

@@ -84,7 +84,6 @@ class TopBlock:
 
 
 def top_blocks(tokens: "Sequence[Token]") -> list[TopBlock]:
-    """Split the tokens of a document into its top-level blocks."""
     blocks: list[TopBlock] = []
     start = 0
     for index, token in enumerate(tokens):
@@ -157,7 +156,8 @@ def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[lis
             case "link_open":
                 href = str(token.attrGet("href") or "")
                 links.append((href, len(rows), len(rows[-1])))
-                styles.append(f"{styles[-1]} link{_target(href)}")
+                # Only addresses that are safe to give to a terminal make a run a link.
+                styles.append(f"{styles[-1]} link{f' url:{href}' if _SAFE_LINK.match(href) else ''}")
             case "link_close":
                 styles.pop()
                 _add_address(rows, links.pop(), styles[-1])
@@ -167,11 +167,6 @@ def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[lis
                 _add(rows, f"[image: {token.content or 'untitled'}]", f"{styles[-1]} em")
                 _add(rows, f" {_shown_address(str(token.attrGet('src') or ''))}", f"{styles[-1]} url")
     return rows
-
-
-def _target(href: str) -> str:
-    """Return the part of a style key that makes a run a link, for addresses that are safe to give to a terminal."""
-    return f" url:{href}" if _SAFE_LINK.match(href) else ""
 
 
 def _shown_address(href: str) -> str:
@@ -259,7 +254,10 @@ class FlowMaker:
                 self._text(tokens[index + 1].content, f"{self._base} heading{level}", line, "heading")
                 return index + 3
             case "fence" | "code_block":
-                self._code(token, line)
+                code = Code(language_of(token))
+                code.replace(0, fence_lines(token))
+                gap = self.gap("code", line)
+                self.flows.append(CodeFlow(code, 0, len(code.lines), self._frame(), gap=gap))
             case "hr":
                 self.flows.append(RuleFlow(self._frame(), gap=self.gap("rule", line)))
             case "table_open":
@@ -289,7 +287,11 @@ class FlowMaker:
             case "list_item_open":
                 self._open_item(token, line)
             case "list_item_close":
-                self._close_item()
+                item = self._containers[-1]
+                if not item.used:
+                    self.flows.append(TextFlow([[]], self._frame(), gap=self.gap("paragraph", item.line)))
+                self._containers.pop()
+                self.previous = "item"
             case _:
                 pass
         return index + 1
@@ -307,13 +309,6 @@ class FlowMaker:
         indent = " " * (len(marker) + 1)
         frame = Frame(((f"{marker} ", "bullet"),), ((indent, "text"),), f"{marker} ", indent)
         self._containers.append(_Container(frame, line))
-
-    def _close_item(self) -> None:
-        item = self._containers[-1]
-        if not item.used:
-            self.flows.append(TextFlow([[]], self._frame(), gap=self.gap("paragraph", item.line)))
-        self._containers.pop()
-        self.previous = "item"
 
     def _frame(self) -> Frame:
         frame = Frame()
@@ -340,8 +335,7 @@ class FlowMaker:
             return gap
         if not previous or previous == "quote-open":
             return False
-        in_list = bool(self._containers)
-        if not in_list:
+        if not self._containers:
             return True
         blank = self._blank_before if line == 0 else is_blank(self._source[line - 1])
         return blank or (previous == "heading" or kind in {"table", "heading"})
@@ -354,12 +348,6 @@ class FlowMaker:
             rows = inline_rows(content[start:end], base, self._references)
             self.flows.append(TextFlow(rows, frame, gap=gap, joins=joins))
             gap, joins = False, True
-
-    def _code(self, token: "Token", line: int) -> None:
-        code = Code(language_of(token))
-        code.replace(0, fence_lines(token))
-        gap = self.gap("code", line)
-        self.flows.append(CodeFlow(code, 0, len(code.lines), self._frame(), gap=gap))
 
     def _table(self, tokens: "Sequence[Token]", line: int) -> None:
         rows: list[list[list[StyledSpan]]] = []
@@ -384,13 +372,11 @@ def is_blank(line: str) -> bool:
 
 
 def language_of(token: "Token") -> str:
-    """Return the language a fence names, or nothing."""
     found = _LANGUAGE.match(token.info.strip()) if token.info else None
     return found.group().lower() if found else ""
 
 
 def fence_lines(token: "Token") -> list[str]:
-    """Return the lines of a fence or of indented code."""
     lines = token.content.split("\n")
     if lines and not lines[-1]:
         lines.pop()

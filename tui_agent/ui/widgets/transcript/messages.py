@@ -23,7 +23,6 @@ class ActionRequested(Message, namespace="transcript"):
     entry_id: int
     """The entry it is about; for a card with a result that is the result's entry."""
     call_id: str = ""
-    """The call, when the block is a tool card."""
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import Final
 
@@ -78,7 +77,6 @@ class HeightIndex:
             sum(self._heights[start : start + _HEIGHTS]) for start in range(0, len(self._heights), _HEIGHTS)
         ]
         self.total: int = sum(self._sums)
-        """Lines of everything."""
 
     def __len__(self) -> int:
         return len(self._heights)
@@ -141,7 +139,8 @@ class TranscriptModel:
         self._sizes = array("q")
         self._cache = ItemCache()
         self._measured: set[int] = set()
-        self._folds: dict[tuple[int, str], Fold] = {}
+        self.folds: dict[tuple[int, str], Fold] = {}
+        """How the user folded blocks, by entry and key, for when an entry is loaded again."""
         self.running = False
         """Whether calls without a result may still get one."""
 
@@ -163,7 +162,6 @@ class TranscriptModel:
     # -- what there is
 
     def open(self, source: EntrySource | None) -> None:
-        """Show the entries of a source and forget the others."""
         headers = source.headers if source is not None else Outlines((), (), ())
         self._source = source
         self.ids = array("q", headers.ids)
@@ -270,7 +268,6 @@ class TranscriptModel:
         return index
 
     def owner_of(self, index: int) -> int | None:
-        """Return the place of the assistant entry a tool result belongs to."""
         for place in range(index - 1, max(index - _MAX_RESULT_DISTANCE, -1), -1):
             if self.kinds[place] == "assistant":
                 return place
@@ -336,19 +333,24 @@ class TranscriptModel:
 
     def _put(self, index: int, entry: Entry, results: Sequence[Entry] = ()) -> None:
         by_call = {result.call_id: result for result in results if isinstance(result, ToolResultEntry)}
-        waiting = self.running and "assistant" not in self.kinds[index + 1 : index + 1 + _MAX_RESULT_DISTANCE]
-        around = BuildContext(by_call, self.summarised_by, live=waiting, size_of=self.size_of, load=self.load)
         following = self._said_after(index)
-        around = replace(
-            around, newest=not following, running=self.running and not following, mended=following == "assistant"
+        around = BuildContext(
+            by_call,
+            self.summarised_by,
+            live=self.running and "assistant" not in self.kinds[index + 1 : index + 1 + _MAX_RESULT_DISTANCE],
+            newest=not following,
+            running=self.running and not following,
+            mended=following == "assistant",
+            size_of=self.size_of,
+            load=self.load,
         )
         if self.is_replaced(index):
-            own = []
-        elif not isinstance(entry, CompactionEntry):
-            own = blocks_of(entry, around)
-        else:
+            own: list[Block] = []
+        elif isinstance(entry, CompactionEntry):
             # Its rule is where what it keeps begins.
             own = [] if self._rule_place(entry) == index else [compaction_note(entry)]
+        else:
+            own = blocks_of(entry, around)
         for told in results:
             if isinstance(told, UserEntry):
                 mark_problems(own, told.diagnostics)
@@ -424,17 +426,9 @@ class TranscriptModel:
 
     # -- folding and states
 
-    def remember_fold(self, entry_id: int, block: Block) -> None:
-        """Keep how the user folded a block, for when the entry is loaded again."""
-        self._folds[entry_id, block.key] = block.fold
-
-    def forget_folds(self) -> None:
-        """Fold everything as it is by default, because entries of another session have the same ids."""
-        self._folds.clear()
-
     def _apply_folds(self, item: Item) -> None:
         for block in item.blocks:
-            fold = self._folds.get((item.id, block.key))
+            fold = self.folds.get((item.id, block.key))
             if fold is not None:
                 block.choose_fold(fold)
 
@@ -484,7 +478,6 @@ class TranscriptModel:
         return index in self._measured
 
     def measure(self, index: int) -> int:
-        """Lay an item out, note its height, and return it."""
         item = self.item(index)
         if self.told is None:
             self._regrouped |= arrange(self.kinds, self.item, index)
@@ -492,7 +485,7 @@ class TranscriptModel:
         if self.told is not None:
             self._leave_out(item, self.told)
         for block in item.blocks:
-            if isinstance(block, GroupBlock) and (fold := self._folds.get((item.id, block.key))) is not None:
+            if isinstance(block, GroupBlock) and (fold := self.folds.get((item.id, block.key))) is not None:
                 block.fold = fold
         height = item.lay_out(self.width, gap=self._gap_before(index))
         self.heights[index] = height
@@ -539,10 +532,9 @@ class TranscriptModel:
             self.measure(following)
 
     def refold(self, group: GroupBlock) -> None:
-        """Lay out the items of a group that was opened or closed."""
         for place in sorted(group.places):
             if place < len(self.ids):
-                self.remember_fold(self.ids[place], group)
+                self.folds[self.ids[place], group.key] = group.fold
                 self.measure(place)
 
     # -- lines

@@ -49,7 +49,6 @@ STYLES: Final = frozenset(
         "standing-told", *STANDING_STYLES,
     }
 )  # fmt: skip
-"""Names a style key may hold."""
 
 COMPONENT_CLASSES: Final = frozenset(f"{PREFIX}{name}" for name in STYLES)
 
@@ -75,17 +74,14 @@ class Palette:
         if style is None:
             if len(self._cache) > 2_000:
                 self._cache.clear()
-            style = self._cache[key] = self._resolve(key)
+            classes = [f"{PREFIX}{name}" for name in key.split() if name in STYLES]
+            style = self._get_visual_style(*classes).rich_style
+            if key == "focused":
+                style = Style(bgcolor=style.bgcolor, bold=style.bold, reverse=style.reverse)
+            elif address := named_in(key, LINK):
+                style += Style(link=address)
+            self._cache[key] = style
         return style
-
-    def _resolve(self, key: str) -> Style:
-        names = key.split()
-        classes = [f"{PREFIX}{name}" for name in names if name in STYLES]
-        style: Style = self._get_visual_style(*classes).rich_style
-        if key == "focused":
-            return Style(bgcolor=style.bgcolor, bold=style.bold, reverse=style.reverse)
-        address = named_in(key, LINK)
-        return style + Style(link=address) if address else style
 
 
 def named_in(key: str, begins: str) -> str | None:
@@ -94,12 +90,10 @@ def named_in(key: str, begins: str) -> str | None:
 
 
 def text_width(width: int) -> int:
-    """Return the cells of a line in a widget of some width."""
     return max(width - MARGIN - _RIGHT, 1)
 
 
 def tail_end(line: Line, width: int) -> int:
-    """Return the cell at which a line's tail ends in a widget of some width."""
     return min(MARGIN + line.extent, width - _RIGHT) if line.extent else width - _RIGHT
 
 

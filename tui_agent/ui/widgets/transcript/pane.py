@@ -187,7 +187,7 @@ class BlockPane(Viewport):
             block.cycle()
         else:
             block.choose_fold(fold)
-        self.model.remember_fold(self.model.ids[index], block)
+        self.model.folds[self.model.ids[index], block.key] = block.fold
         if isinstance(block, GroupBlock):
             self.model.refold(block)
         self._keep_in_place(index, block)

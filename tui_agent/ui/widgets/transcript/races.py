@@ -22,7 +22,6 @@ COLUMNS: Final = (
     Column("cost", 5, right=True),
     Column("time", 4, right=True),
 )
-"""A race's table, here and on its page."""
 STYLES: Final = {
     RunnerState.WAITING: "status-idle",
     RunnerState.WORKING: "status-running",

@@ -19,7 +19,6 @@ class EntrySource(Protocol):
 
 
 SizeOf = Callable[[Entry], int]
-"""Returns the tokens of an entry, as the model counts them."""
 
 
 def stored_size(entry: Entry) -> int:
@@ -37,7 +36,6 @@ ACTIVITY_ID: Final = LIVE_ID + 1
 """The id of the line that says what goes on: behind everything."""
 
 HIDDEN: Final = frozenset(kinds(lambda kind: not kind.is_shown))
-"""Kinds of entries that nothing is shown of."""
 
 _MARKERS: Final = frozenset(kinds(lambda kind: kind.is_marker))
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from tui_agent.session.session import Session
 
 ShownAgent: TypeAlias = "Agent | FinishedSubagent"
-"""Whose session a transcript shows."""
 
 
 class SessionSource:
@@ -99,11 +98,11 @@ class Transcript(BlockPane, can_focus=True):
 
     def open(self, agent: ShownAgent) -> None:
         self._agent = agent
-        self.model.forget_folds()
+        # Entries of another session have the same ids.
+        self.model.folds.clear()
         self.reopen()
 
     def reopen(self) -> None:
-        """Show the agent's path as it is now, because the leaf moved."""
         if self._agent is not None:
             self.model.running = self._agent.running
             self.model.set_counter(self._agent.counter)
@@ -252,7 +251,9 @@ class Transcript(BlockPane, can_focus=True):
         self._feed.changed.clear()
         if not changed:
             return
-        before, seen = self.model.total, self._first_seen()
+        before, seen = self.model.total, None
+        if not self.following:
+            seen = next(((row, y) for y, row in enumerate(self.visible_rows()) if row.block is not None), None)
         for index in changed:
             if index < len(self.model):
                 self.model.remeasure(index)
@@ -262,12 +263,6 @@ class Transcript(BlockPane, can_focus=True):
             self.has_new = True
         self.settle()
         self._run_spinner()
-
-    def _first_seen(self) -> tuple[Row, int] | None:
-        """Return the first row of a block on screen, and how far down it is; None while the end is followed."""
-        if self.following:
-            return None
-        return next(((row, y) for y, row in enumerate(self.visible_rows()) if row.block is not None), None)
 
     def _keep_seen(self, row: Row, y: int) -> None:
         """Leave a row where it was, also when something came before it in its item."""
@@ -374,12 +369,11 @@ class Transcript(BlockPane, can_focus=True):
         while block.foldable and not any(any(find_all(line.text, query)) for line in block.lines(self.model.width)):
             is_open = block.fold is Fold.FULL
             block.choose_fold(before if is_open else Fold(block.fold + 1))
-            self.model.remember_fold(self.model.ids[index], block)
+            self.model.folds[self.model.ids[index], block.key] = block.fold
             if is_open:
                 return
 
     def show_line(self, entry_id: int, line: int) -> None:
-        """Show a line of an entry's item in the middle of the window, and focus its block."""
         if (index := self.model.index_of(entry_id)) is None:
             return
         self.scroll_to_position(self._up(Position(index, line), self.page // 2))

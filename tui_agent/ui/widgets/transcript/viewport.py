@@ -108,7 +108,6 @@ class Viewport(ScrollView):
     COMPONENT_CLASSES: ClassVar[set[str]] = set(COMPONENT_CLASSES)
 
     following: var[bool] = var(True, init=False)  # noqa: FBT003 - how Textual spells it
-    """Whether the end is kept in view when something is added."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,7 +128,6 @@ class Viewport(ScrollView):
 
     @property
     def vertical_scrollbar(self) -> "ScrollBar":
-        """The bar at the right, made when it is first asked for."""
         bar = super().vertical_scrollbar
         if "render_lines" not in vars(bar):
             bar.render_lines = partial(bar_lines, bar)  # type: ignore[method-assign]
@@ -245,7 +243,6 @@ class Viewport(ScrollView):
             self._apply()
 
     def scroll_to_position(self, position: Position, *, follow: bool = False) -> None:
-        """Show a position at the top of the window, or the end."""
         self.following = follow
         self.top = position
         self.settle()
@@ -255,7 +252,6 @@ class Viewport(ScrollView):
         return self.scroll_offset.y >= self.max_scroll_y
 
     def move_by(self, lines: int) -> None:
-        """Scroll some lines down, or up when negative."""
         self.scroll_to_position(self._up(self.top, -lines) if lines < 0 else self._down(self.top, lines))
 
     def _down(self, position: Position, lines: int) -> Position:
@@ -329,9 +325,6 @@ class Viewport(ScrollView):
 
     # -- selection
 
-    def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002 - the screen keeps it
-        self.refresh()
-
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Return the logical text under a selection; an open end stops at what is on screen."""
         rows = self.visible_rows()
@@ -344,7 +337,6 @@ class Viewport(ScrollView):
     # -- blocks
 
     def focused_target(self) -> tuple[int, Block] | None:
-        """Return the focused block and its item's place, if it still exists."""
         focus = self.focused_block
         if focus is None or focus.index >= len(self.model):
             return None

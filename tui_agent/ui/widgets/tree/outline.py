@@ -61,7 +61,6 @@ class TreeLine(NamedTuple):
 
     @property
     def ids(self) -> tuple[int, int]:
-        """The first and last entry the line stands for."""
         ids = self.segment.headers.ids
         return ids[self.row.first], ids[self.row.last]
 
@@ -106,7 +105,6 @@ class Outline:
         self._starts: list[int] = []
         self._place_of: dict[int, int] = {}
         self.total = 0
-        """How many lines there are."""
         self._look()
         self._place()
         self.here = -1 if index.leaf is None or not self.total else self.find(index.leaf)
@@ -152,7 +150,8 @@ class Outline:
             rows, place = self.by_segment[segment.number], len(self._placed)
             is_head = head < 0
             can_fold = is_head and bool(lead) and self._below[segment.number] > 1
-            is_folded = can_fold and self._is_folded(segment)
+            many = self._below[segment.number] >= _MIN_FOLDED_ROWS and len(self.index.segments) > 1
+            is_folded = can_fold and self.view.folds.get(segment.key, many and not segment.active)
             head = place if is_head else head
             placed = _Placed(segment, rows, lead, rest, line, head, is_head and bool(lead), can_fold, is_folded)
             self._placed.append(placed)
@@ -176,12 +175,6 @@ class Outline:
         if hung and not found:
             hung[-1] = (branches[-1], _cropped(f"{rest}└─"), _cropped(f"{rest}  "), -1)
         return [*hung, *found][::-1]
-
-    def _is_folded(self, segment: Segment) -> bool:
-        chosen = self.view.folds.get(segment.key)
-        if chosen is not None:
-            return chosen
-        return not segment.active and self._below[segment.number] >= _MIN_FOLDED_ROWS and len(self.index.segments) > 1
 
     # -- asking
 

@@ -1,6 +1,6 @@
 """The entry under the cursor of the tree, as the conversation shows it, with what is known of it above."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from textual import getters
@@ -10,11 +10,22 @@ from textual.widgets import Static
 
 from tui_agent.app import format as wording
 from tui_agent.context.context_status_cache import Standings
-from tui_agent.session.entries import Entry, SystemEntry, TextPart, ToolResultEntry, UserEntry, kinds
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    Entry,
+    SystemEntry,
+    TextPart,
+    ToolResultEntry,
+    UserEntry,
+    kinds,
+)
 from tui_agent.session.records import EntryHeader, Outlines
+from tui_agent.ui.outline import changed_files
+from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import Fold
 from tui_agent.ui.widgets.transcript.transcript import Transcript
-from tui_agent.ui.widgets.tree.facts import facts_of, files_of
 from tui_agent.ui.widgets.tree.outline import LineKind, TreeLine
 from tui_agent.ui.widgets.tree.segments import TreeIndex
 from tui_agent.ui.widgets.tree.wording import moment
@@ -30,6 +41,7 @@ _OPENED = 2
 """Entries of a row up to which folded blocks are opened: one, or a call with its result."""
 
 
+_FILES = 6
 _AFTER_CALLS = kinds(lambda kind: kind.follows_calls)
 """What may stand between a call and the checkpoint that tells what it changed."""
 
@@ -81,7 +93,6 @@ class EntryPreview(Vertical):
         self.transcript.action_top()
 
     def _unfold(self) -> None:
-        """Open summaries and outputs: a row of few entries has room for them."""
         model = self.transcript.model
         for index in range(len(model)):
             for block in model.item(index).blocks:
@@ -102,10 +113,10 @@ class EntryPreview(Vertical):
         else:
             entry = entries[0]
             size, cost = self._agent.counter.entry(entry), self._session.reader.costs().get(entry.id)
-            text = facts_of(entry, size=size, cost=cost, when=when)
+            text = _facts_of(entry, size=size, cost=cost, when=when)
         if line.is_head or line.what is LineKind.FOLD:
             text += f"\nbranch: {_branch(line)}"
-        files = files_of([*entries, *self._following(line)])
+        files = _files_of([*entries, *self._following(line)])
         return f"{text}\n{files}" if files else text
 
     def _following(self, line: TreeLine) -> Sequence[Entry]:
@@ -147,3 +158,43 @@ def headers_of(index: TreeIndex, line: TreeLine | None) -> Sequence[EntryHeader]
         while last + 1 < len(headers) and headers[last + 1].kind == "tool_result":
             last += 1
     return headers[row.first : min(last + 1, row.first + MAX_ENTRIES)]
+
+
+def _facts_of(entry: Entry, *, size: int, cost: float | None, when: str) -> str:
+    facts = [f"#{entry.id}", _who(entry), when.strip(), f"{wording.tokens(size)} tokens"]
+    if cost:
+        facts.append(wording.money(cost))
+    if isinstance(entry, AssistantEntry):
+        if entry.usage is not None:
+            facts.append(f"sent {wording.tokens(entry.usage.prompt)}")
+        if entry.interrupted:
+            facts.append("interrupted")
+        elif entry.error:
+            facts.append("failed")
+    return " · ".join(fact for fact in facts if fact)
+
+
+def _who(entry: Entry) -> str:
+    match entry:
+        case UserEntry():
+            return "you" if entry.synthetic is None else sanitize.line(entry.synthetic)
+        case AssistantEntry() | CompactionEntry() | BranchSummaryEntry() if entry.model:
+            return wording.short_model(entry.model)
+        case SystemEntry():
+            return f"system prompt, {wording.plural(len(entry.tools), 'tool')}"
+        case _:
+            return entry.kind.replace("_", " ")
+
+
+def _files_of(entries: Iterable[Entry]) -> str:
+    """Return the files that entries changed, with lines added and removed; "" when there are none."""
+    changed = list(changed_files(entries).values())
+    shown = [
+        f"{sanitize.line(file.path)} +{file.additions} −{file.deletions}"
+        if file.additions or file.deletions
+        else sanitize.line(file.path)
+        for file in changed[:_FILES]
+    ]
+    if len(changed) > _FILES:
+        shown.append(f"{len(changed) - _FILES} more")
+    return " · ".join(shown)

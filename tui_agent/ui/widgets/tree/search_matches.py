@@ -51,7 +51,6 @@ class Hits:
         self._outline = outline
         self._before: list[int] = []
         self.total = 0
-        """How many rows hold a hit."""
         for place, segment in enumerate(outline.segments_in_order()):
             self._order[segment.number] = place
             if segment.number in found:

@@ -37,7 +37,6 @@ class Segment:
         self.active = 0
         """How many of its entries, from the first, are on the path to the leaf."""
         self.count = 0
-        """Entries here and below."""
         self.tokens = 0
         self.cost = 0.0
         """US dollars, as far as prices are known."""
@@ -171,7 +170,6 @@ class TreeIndex:
         return None if offset is None else (segment, offset)
 
     def header(self, entry_id: int | None) -> EntryHeader | None:
-        """Return an entry's header; None when there is no such entry."""
         position = self.headers.position(entry_id)
         return None if position is None else self.headers[position]
 

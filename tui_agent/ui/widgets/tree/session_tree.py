@@ -65,11 +65,8 @@ class SessionTree(LineList):
         self._load = load
         self._clock = clock
         self.outline = Outline(TreeIndex(Headers.of(()), None), TreeOptions(filter=shown))
-        """What is shown."""
         self.hits: Hits | None = None
-        """What a search found."""
         self.standings = Standings()
-        """How the model has the entries of the path."""
         self._query: tuple[str, ...] = ()
         self._words = RowTexts(self.outline.index, {}, load, clock())
 
@@ -84,7 +81,6 @@ class SessionTree(LineList):
         return self.outline.line(self.cursor)
 
     def has_failed(self, entry_id: int) -> bool:
-        """Whether an entry is an answer that ended with an error."""
         entry = self._load(entry_id)
         return isinstance(entry, AssistantEntry) and entry.error is not None
 
@@ -146,7 +142,6 @@ class SessionTree(LineList):
             self.cursor = self.outline.find(entry_id)
 
     def centre(self) -> None:
-        """Bring the cursor's line to the middle of the window."""
         height = self.scrollable_content_region.height
         self.scroll_to(y=max(self.cursor - height // 2, 0), animate=False, immediate=True, force=True)
 

@@ -28,7 +28,6 @@ from tui_agent.ui.widgets.tree.outline import LineKind, TreeLine
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 HERE_MARK = "◀ here"
-"""Stands at the session's leaf."""
 
 _HEADING = re.compile(r"^#+\s+\S+\s+")
 _PATH = re.compile(r"^\S*/(\S+)$")
@@ -146,7 +145,6 @@ class RowTexts:
         return f"({', '.join(filter(None, [ended, 'only reasoning' if thought else ''])) or 'empty'})"
 
     def _icon(self, entry_id: int) -> StyledSpan:
-        """Return the icon of a result, as in the conversation."""
         found = self._icons.get(entry_id)
         if found is None:
             entry = self.load(entry_id)
