@@ -1,10 +1,12 @@
-"""The context engine alone: projecting and measuring a long path, what the first request carries. CPU seconds."""
+"""The context engine alone: a long path, what the first request carries, a run in a window of 1M. CPU seconds."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from string import Template
 
+from benchmarks.fidelity.product import Ours
+from benchmarks.fidelity.traces import Story, numbered
 from benchmarks.report import Row, milliseconds
 from benchmarks.sessions import exchange
 from tui_agent.context.budget import Meter, ModelLimits, measure
@@ -20,6 +22,8 @@ from tui_agent.tools.registry import builtin_tools
 
 NAME = "context"
 ENTRIES = 2_000
+STEPS = 2_000
+"""Of the run in the largest window: about 1.5 million tokens."""
 MODEL = "gpt-4o"
 
 
@@ -44,6 +48,21 @@ def run() -> Iterator[Row]:
     yield Row(NAME, "measure() after one append", milliseconds(measured), "ms", 2, f"{first * 1000:.0f} ms at first")
     fixed = measure([head], limits, settings, counter).fixed
     yield Row(NAME, "head and all tool schemas", fixed, "tokens", 1_500, f"{len(head.tools)} tools")
+    yield _in_a_large_window()
+
+
+def _in_a_large_window() -> Row:
+    """Return what of each request the next one does not begin with, in a long run; nothing may be over the window."""
+    ours = Ours(1_000_000)
+    for entry in numbered(Story(1, files=400).one_run(STEPS)):
+        if entry.kind == "assistant":
+            ours.request(entry.created_at)
+        ours.append(entry)
+    health = ours.health
+    assert (health.over_window, health.no_progress) == (0, 0)
+    lost = 100 * (1 - health.kept_prefix / health.could_keep)
+    what = f"{health.requests:,} requests, {health.prunes} prunes, {health.compactions} compactions"
+    return Row(NAME, "prefix not kept, window of 1M", lost, "%", 4, what)
 
 
 def _head() -> SystemEntry:

@@ -60,7 +60,7 @@ def all_traces() -> Iterator[Trace]:
     Recordings of one project are also told one after the other, because alone they are too short for large windows.
     """
     recordings = [
-        Trace(path.stem, _numbered(entries), recorded=True, half=_half(path.stem))
+        Trace(path.stem, numbered(entries), recorded=True, half=_half(path.stem))
         for path in _recordings()
         if (entries := _recorded(path))
     ]
@@ -69,19 +69,19 @@ def all_traces() -> Iterator[Trace]:
         if parts := [trace for trace in recordings if trace.half == half and "claude" in trace.name]:
             yield in_a_row(parts)
     for seed, half in enumerate(get_args(Half), start=1):
-        yield Trace(f"features {seed}", _numbered(_Story(seed, files=60).features(tasks=30)), half=half)
-        yield Trace(f"one run {seed}", _numbered(_Story(10 + seed, files=60).one_run(steps=200)), half=half)
-        yield Trace(f"bug hunt {seed}", _numbered(_Story(20 + seed, files=40).hunt(rounds=60)), half=half)
-        chinese = _Story(40 + seed, files=60, chinese=True).features(tasks=25)
-        yield Trace(f"中文 {seed}", _numbered(chinese), half=half)
-        yield Trace(f"long run {seed}", _numbered(_Story(50 + seed, files=80).one_run(steps=420)), half=half)
-        scattered = _Story(30 + seed, files=60, scattered=True).features(tasks=30)
-        yield Trace(f"scattered {seed}", _numbered(scattered), half=half)
+        yield Trace(f"features {seed}", numbered(Story(seed, files=60).features(tasks=30)), half=half)
+        yield Trace(f"one run {seed}", numbered(Story(10 + seed, files=60).one_run(steps=200)), half=half)
+        yield Trace(f"bug hunt {seed}", numbered(Story(20 + seed, files=40).hunt(rounds=60)), half=half)
+        chinese = Story(40 + seed, files=60, chinese=True).features(tasks=25)
+        yield Trace(f"中文 {seed}", numbered(chinese), half=half)
+        yield Trace(f"long run {seed}", numbered(Story(50 + seed, files=80).one_run(steps=420)), half=half)
+        scattered = Story(30 + seed, files=60, scattered=True).features(tasks=30)
+        yield Trace(f"scattered {seed}", numbered(scattered), half=half)
 
 
 def in_a_row(parts: Sequence[Trace]) -> Trace:
     """Return recordings of one half, told one after the other."""
-    entries = _numbered([entry for part in parts for entry in part.entries])
+    entries = numbered([entry for part in parts for entry in part.entries])
     return Trace(f"in a row, {parts[0].half}", entries, recorded=True, half=parts[0].half, parts=tuple(parts))
 
 
@@ -93,7 +93,7 @@ def _recordings() -> list[Path]:
     return [path for path in (*DATA.glob("*.jsonl"), *sorted((DATA / "sessions").glob("*"))) if path.suffix != ".md"]
 
 
-def _numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+def numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     numbered: list[Entry] = []
     for place, entry in enumerate(entries, 1):
         values = {"id": place * ID_STEP, "parent_id": (place - 1) * ID_STEP or None, "tokens": COUNTER.entry(entry)}
@@ -144,7 +144,7 @@ _RULES = (
 _RULES_CHINESE = ("不要修改 {0} 的公共接口。", "必须保持 {0} 没有第三方依赖。", "修改 {0} 之后务必运行测试。")
 
 
-class _Story:
+class Story:
     """Writes a session: an agent in a made-up project whose files and symbols come up again and again.
 
     What is used again follows what real sessions show: mostly recent things, some from long ago, and symbols that

@@ -9,7 +9,7 @@ from benchmarks.fidelity.references import References, identifiers, rules_of
 from benchmarks.fidelity.replay import replay
 from benchmarks.fidelity.report import differences, interval, results
 from benchmarks.fidelity.rivals import RIVALS, AppendOnly, Masking, OpenCodeLike, PiLike
-from benchmarks.fidelity.traces import Trace, _numbered, _Story
+from benchmarks.fidelity.traces import Story, Trace, numbered
 from tests.support.session_paths import PathBuilder
 from tui_agent.session.entries import TextPart, UserEntry
 
@@ -19,8 +19,8 @@ WINDOW = 16_384
 @pytest.fixture(scope="module")
 def traces() -> list[Trace]:
     return [
-        Trace("features", _numbered(_Story(11, files=40).features(tasks=10))),
-        Trace("one run", _numbered(_Story(12, files=40).one_run(steps=80))),
+        Trace("features", numbered(Story(11, files=40).features(tasks=10))),
+        Trace("one run", numbered(Story(12, files=40).one_run(steps=80))),
     ]
 
 
