@@ -15,12 +15,6 @@ def edited(text: str, old: str, new: str, *, everywhere: bool = False) -> str:
     return replace(text, Replacement(old, new, everywhere)).text
 
 
-def test_exact_text_is_replaced_once() -> None:
-    done = replace(CODE, Replacement("x = 1", "x = 3"))
-    assert done.text == CODE.replace("x = 1", "x = 3")
-    assert (done.count, done.loosely) == (1, "")
-
-
 def test_several_places_are_named() -> None:
     with pytest.raises(NoMatchError, match=r"2 times \(lines 1, 6\)"):
         edited(CODE, "def ", "async def ")

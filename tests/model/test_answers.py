@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from tests.support.model_client import ANTHROPIC_KEY, OPENAI_KEY, READ, Provider, ask, collect, user
+from tests.support.model_client import OPENAI_KEY, READ, Provider, ask, collect, user
 from tests.support.model_server import Call, Fault, ModelServer, Turn, status
-from tui_agent.context.request import ContentText, ImageRef, Message, RequestToolCall
+from tui_agent.context.request import ContentText, ImageRef, Message
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.protocol import Finished, TextDelta, ToolCallReady
 from tui_agent.session.effort import Effort
@@ -56,43 +56,6 @@ async def test_what_a_model_does_not_take_is_left_out(client: ProviderClient, se
     assert answer.text == "ok"
     assert "reasoning_effort" not in server.requests[0].json
     assert server.requests[0].json["temperature"] == 0.5
-
-
-async def test_cache_marks_reach_anthropic(client: ProviderClient, server: ModelServer) -> None:
-    head = (Message("system", (ContentText("one"),), cache=True), Message("system", (ContentText("two"),), cache=True))
-    call = Message("assistant", tool_calls=(RequestToolCall("toolu_1", "read", '{"path":"a"}'),), cache=True)
-    result = Message("tool", (ContentText("content"),), call_id="toolu_1", cache=True)
-    server.play(Turn("ok"))
-
-    await collect(
-        client, ask("anthropic/claude-sonnet-4-5", messages=(*head, user("read a"), call, result), tools=True)
-    )
-
-    request = server.requests[0]
-    mark = {"type": "ephemeral"}
-    assert request.headers["x-api-key"] == ANTHROPIC_KEY
-    assert [block["cache_control"] for block in request.json["system"]] == [mark, mark]
-    asked, called, answered = request.json["messages"]
-    assert "cache_control" not in asked["content"][0]
-    assert called["content"] == [
-        {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a"}, "cache_control": mark}
-    ]
-    assert answered["content"][0]["cache_control"] == mark
-
-
-async def test_no_marks_and_one_system_message_for_providers_without_them(
-    client: ProviderClient, server: ModelServer
-) -> None:
-    head = (Message("system", (ContentText("one"),), cache=True), Message("system", (ContentText("two"),), cache=True))
-    server.play(Turn("ok"))
-
-    await collect(client, ask("openai/gpt-4o", messages=(*head, user("hi", cache=True))))
-
-    assert b"cache_control" not in server.requests[0].body
-    assert server.requests[0].json["messages"] == [
-        {"role": "system", "content": "one\n\ntwo"},
-        {"role": "user", "content": "hi"},
-    ]
 
 
 async def test_reasoning_a_provider_refuses_is_left_out_and_the_request_sent_again(
@@ -227,24 +190,6 @@ async def test_chunks_of_any_size_are_read(
     server.play(Turn(text, chunks=3 if size == 1 else 1, wire_bytes=1 if size == 1 else None))
 
     assert (await collect(client, ask(provider.model))).text == text
-
-
-async def test_ollama_is_told_the_window_and_calls_tools(client: ProviderClient, server: ModelServer) -> None:
-    calls = [Call("read", {"path": "a"}), Call("read", {"path": "b"})]
-    server.play(Turn("Looking.", reasoning="hm", tool_calls=calls, usage={"input": 30, "output": 7}), Turn("done"))
-
-    first = await collect(client, ask("ollama/qwen3", tools=True))
-    called = Message("assistant", tool_calls=(RequestToolCall(first.calls[0].call_id, "read", '{"path": "a"}'),))
-    result = Message("tool", (ContentText("content"),), call_id=first.calls[0].call_id)
-    second = await collect(client, ask("ollama/qwen3", messages=(user("hello"), called, result), tools=True))
-
-    assert (first.text, first.reasoning) == ("Looking.", "hm")
-    assert [json.loads(call.arguments) for call in first.calls] == [{"path": "a"}, {"path": "b"}]
-    assert first.reason == "tool_calls"
-    assert (first.used.input, first.used.output) == (30, 7)
-    assert server.requests[0].json["options"]["num_ctx"] == 16_384
-    assert second.text == "done"
-    assert server.requests[1].json["messages"][-1]["content"] == "content"
 
 
 async def test_geminis_request_holds_what_was_asked_and_the_key_in_its_header(

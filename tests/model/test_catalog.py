@@ -52,18 +52,6 @@ def catalog(path: Path) -> Catalog:
     return Catalog(path=path)
 
 
-@pytest.mark.parametrize("model", ["anthropic/claude-x", "claude-x"])
-def test_a_known_model(catalog: Catalog, model: str) -> None:
-    info = catalog.info(model)
-
-    assert (info.id, info.provider, info.origin) == (model, "anthropic", "catalog")
-    assert (info.context_window, info.max_output) == (200_000, 64_000)
-    assert info.vision
-    assert info.tools
-    assert info.reasoning
-    assert info.cache_marks
-
-
 def test_an_unknown_model_gets_an_assumed_window(catalog: Catalog) -> None:
     info = catalog.info("foo/bar")
 
@@ -97,13 +85,9 @@ def test_settings_win_over_the_catalog(path: Path) -> None:
 
 URL = "https://llm.example.com"
 BEHIND_GATEWAYS: list[tuple[str, dict[str, Any]]] = [
-    ("anthropic/claude-x", {"models": {"anthropic/claude-x": ModelSettings(base_url=URL)}}),
     ("anthropic/claude-x", {"providers": {"anthropic": ProviderSettings(base_url=URL)}}),
     ("anthropic/claude-x", {"environ": {"ANTHROPIC_BASE_URL": URL}}),
-    *(
-        (f"openai/{name}", {"providers": {"openai": ProviderSettings(base_url=f"{URL}/v1")}})
-        for name in ("claude-x", "anthropic/claude-x", "us.anthropic.claude-x-20260101-v1:0", "Claude-X")
-    ),
+    ("openai/us.anthropic.claude-x-20260101-v1:0", {"providers": {"openai": ProviderSettings(base_url=f"{URL}/v1")}}),
     ("openrouter/anthropic/claude-x:beta", {}),
 ]
 
@@ -248,19 +232,6 @@ def test_what_is_out_of_service_is_not_listed(path: Path) -> None:
     assert "openai/gpt-old" not in [info.id for info in catalog.models(today=date(2026, 3, 2))]
 
 
-def test_what_a_server_has_beside_chat_models_is_not_listed() -> None:
-    served = ServedModels()
-    names = ("gpt-5.6", "text-embedding-3-large", "whisper-1", "dall-e-3", "team-model", "drawer")
-    models = {name: ServedModel(name=name, chats=name != "drawer") for name in names}
-    served.keep("https://llm.example.com/v1", models)
-    catalog = Catalog(environ={"OPENAI_BASE_URL": "https://llm.example.com/v1/"}, served=served)
-
-    assert [info.id for info in catalog.models() if info.provider == "openai"] == [
-        "openai/gpt-5.6",
-        "openai/team-model",
-    ]
-
-
 def test_each_correction_names_its_source_and_day() -> None:
     table = tomllib.loads(PRICES.with_name("corrections.toml").read_text())
 
@@ -280,11 +251,6 @@ def test_the_list_holds_chat_models_once_and_the_users_first(path: Path) -> None
         "openai/gpt-x",
         "vertex_ai/claude-x",
     ]
-
-
-def test_a_misspelt_model_finds_its_neighbours(catalog: Catalog) -> None:
-    assert "openai/gpt-x" in catalog.similar("openai/gpt-y")
-    assert "anthropic/claude-x" in catalog.similar("claud-x")
 
 
 def test_the_list_that_is_shipped_is_what_its_script_makes() -> None:

@@ -97,15 +97,6 @@ async def test_a_whole_answer_is_read_however_it_is_sent(body: bytes, kind: str)
     assert (answer.error, answer.text) == (None, "whole")
 
 
-async def test_what_came_before_an_error_is_kept() -> None:
-    answer = await answer_to(
-        b'data: {"choices": [{"delta": {"content": "half"}}]}\n\ndata: {"error": {"message": "x", "code": 502}}\n\n'
-    )
-
-    assert answer.text == "half"
-    assert answer.failure.kind is ErrorKind.OVERLOADED
-
-
 async def test_a_web_page_at_the_address_is_told_as_a_wrong_address() -> None:
     error = (await answer_to(b"<html><body>Welcome</body></html>", "text/html")).failure
 

@@ -21,18 +21,13 @@ LIMIT = 30.0
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        (400, ErrorKind.INVALID_REQUEST),
         (401, ErrorKind.AUTH),
         (402, ErrorKind.QUOTA),
-        (403, ErrorKind.AUTH),
         (404, ErrorKind.NOT_FOUND),
-        (408, ErrorKind.NETWORK),
         (413, ErrorKind.CONTEXT_OVERFLOW),
         (422, ErrorKind.INVALID_REQUEST),
         (429, ErrorKind.RATE_LIMIT),
         (500, ErrorKind.OVERLOADED),
-        (502, ErrorKind.OVERLOADED),
-        (503, ErrorKind.OVERLOADED),
         (529, ErrorKind.OVERLOADED),
     ],
 )
@@ -54,7 +49,7 @@ async def test_statuses(
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("code", [429, 503, 529])
+@pytest.mark.parametrize("code", [429, 529])
 @pytest.mark.parametrize(
     ("headers", "wait"),
     [({"retry-after": "7"}, 7), ({"retry-after-ms": "1500"}, 1.5), ({"retry-after": "DATE"}, 3_600)],
@@ -127,30 +122,6 @@ async def test_an_unknown_host_name_says_so(client: ProviderClient) -> None:
 
     assert error.kind is ErrorKind.NETWORK
     assert "nowhere.invalid can't be found" in error.message
-
-
-@pytest.mark.parametrize(
-    ("reported", "expected"),
-    [
-        pytest.param(None, None, id="missing"),
-        pytest.param({"input": 0, "output": 0}, None, id="zero"),
-        pytest.param({"input": -5, "output": -7}, None, id="negative"),
-        pytest.param({"input": 10**12, "output": 10**12}, None, id="absurd"),
-        pytest.param({"input": "many", "output": None}, None, id="no numbers"),
-    ],
-)
-async def test_odd_usage_harms_nothing(
-    client: ProviderClient, server: ModelServer, provider: Provider, reported: dict[str, object], expected: object
-) -> None:
-    server.play(Turn("fine", usage=reported))
-
-    answer = await collect(client, ask(provider.model))
-
-    assert answer.error is None
-    assert answer.text == "fine"
-    assert answer.finished == Finished("stop")
-    usage = answer.usage.usage if answer.usage is not None else None
-    assert (usage and (usage.input, usage.output)) == expected
 
 
 async def test_an_empty_answer_ends_without_anything(

@@ -14,11 +14,9 @@ from tui_agent.model.settings import ModelSettings, ProviderSettings
     "names",
     [
         ("claude-sonnet-4-5", "anthropic/claude-sonnet-4.5", "anthropic.claude-sonnet-4-5", "Claude-4.5-Sonnet"),
-        ("claude-3-5-sonnet", "anthropic/claude-3.5-sonnet:beta", "claude-3.5-sonnet:thinking"),
         ("gpt-oss-120b", "openai/gpt-oss-120b:free", "openai.gpt-oss-120b-1:0", "accounts/x/models/gpt-oss-120b"),
         ("glm-4.6", "z-ai/glm-4.6:exacto", "zai-org/GLM-4.6", "accounts/fireworks/models/glm-4p6"),
         ("qwen3-32b", "qwen/qwen-3-32b", "Qwen/Qwen3-32B", "qwen3:32b"),
-        ("minimax-m2.5", "minimax/MiniMax-M2.5", "MiniMaxAI/MiniMax-M2.5"),
         ("llama-3.3-70b-instruct", "meta-llama/Llama-3.3-70B-Instruct", "us.meta.llama3-3-70b-instruct-v1:0"),
     ],
     ids=lambda names: names[0],
@@ -32,7 +30,6 @@ def test_spellings_of_one_model(names: tuple[str, ...]) -> None:
     [
         ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5"),
         ("claude-sonnet-4-5@20250929", "claude-sonnet-4-5"),
-        ("gpt-5.1-2025-11-13", "gpt-5.1"),
         ("mistral-large-latest", "mistral-large"),
         ("deepseek-v4-flash-0731", "deepseek-v4-flash"),
         ("gemini-3.1-pro-preview", "gemini-3.1-pro"),
@@ -46,17 +43,11 @@ def test_a_date_says_no_other_model(dated: str, plain: str) -> None:
     ("one", "other"),
     [
         ("gpt-5", "gpt-5-mini"),
-        ("gpt-5", "gpt-5.1"),
         ("gpt-4.1", "gpt-41"),
-        ("gpt-4o", "gpt-4"),
         ("claude-sonnet-4-5", "claude-sonnet-4"),
-        ("claude-sonnet-5", "claude-opus-5"),
         ("qwen2-57b-instruct", "qwen2.5-7b-instruct"),
-        ("llama-3-18b", "llama-3.1-8b"),
         ("qwen3:8b", "qwen3:32b"),
-        ("glm-4.5", "glm-4.5-air"),
         ("kimi-k2", "kimi-k2-thinking"),
-        ("o3", "o3-mini"),
         ("deepseek-v3", "deepseek-v3.2"),
     ],
 )

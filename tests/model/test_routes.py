@@ -221,15 +221,6 @@ def test_a_lost_image_is_said_to_be_lost() -> None:
     assert wire["content"] == "[image: no longer available]"
 
 
-def test_reasoning_that_cannot_be_read_is_left_out() -> None:
-    message = Message("assistant", (ContentText("x"),), reasoning=("not json", "[]", '{"thinking_blocks": 5}'))
-    request = ModelRequest("anthropic/claude-sonnet-4-5", (message,))
-
-    (wire,) = messages_of(request, router({"ANTHROPIC_API_KEY": "x"}).route(request.model))
-
-    assert wire == {"role": "assistant", "content": [{"type": "text", "text": "x"}]}
-
-
 @pytest.mark.parametrize("model", ["anthropic/claude-sonnet-4-5", "openrouter/anthropic/claude-sonnet-4.5"])
 def test_a_mark_that_moves_on_leaves_a_message_as_it_was(model: str) -> None:
     call = RequestToolCall("c1", "read", "{}")

@@ -13,7 +13,6 @@ NO_TERMINAL = "This needs a terminal"
     ("command", "output", "hint"),
     [
         ("sudo ls", "sudo: a terminal is required to read the password; either use ...\n", "sudo can't ask"),
-        ("sudo ls", "sudo: no tty present and no askpass program specified\n", "sudo can't ask"),
         ("git commit", "Aborting commit due to empty commit message.\n", "Give the message with -m"),
         (
             "git push",
@@ -35,12 +34,10 @@ NO_TERMINAL = "This needs a terminal"
         ),
         ("docker run -it x", "the input device is not a TTY\n", "Leave out -t"),
         ("read x </dev/tty", "bash: line 1: /dev/tty: No such device or address\n", NO_TERMINAL),
-        ("top -n1", "top: failed tty get\n", NO_TERMINAL),
         ("vim f", "Vim: Warning: Output is not to a terminal\n~\n~", NO_TERMINAL),
         ("ssh-keygen", "Enter file in which to save the key (/home/me/.ssh/id_ed25519): ", NO_ANSWER),
         ("apt-get install x", "Do you want to continue? [Y/n] Abort.\n", NO_ANSWER),
         ("read -r x", "", "read found no input"),
-        ("while IFS= read -r x; do :; done; false", "", "read found no input"),
     ],
 )
 def test_what_failed_for_want_of_an_answer(command: str, output: str, hint: str) -> None:
@@ -56,13 +53,10 @@ def test_a_question_at_the_end_counts_though_nothing_failed(output: str) -> None
     ("command", "output", "failed"),
     [
         ("ls", "a.txt\nb.txt\n", False),
-        ("make", "error: no such file\n", True),
-        ("grep -c x f", "0\n", True),
         ("grep 'not a tty' log.txt", "it is not a tty\n", False),
         ("cat readme", "Why does it do that?\n", False),
         ("false", "", True),
         ("pytest", "FAILED tests/test_x.py::test_y[a-b]\n", True),
-        ("printf done:", "done:", False),
         ("echo already read; false", "already read\n", True),
         ("test -f x || thread", "", True),
         (

@@ -173,12 +173,6 @@ async def test_a_pipe_does_not_hang(space: Workspace) -> None:
         await space.call(READ, path="pipe")
 
 
-async def test_a_file_used_as_a_directory(space: Workspace) -> None:
-    space.file("a.txt")
-    with pytest.raises(ToolError, match="does not exist"):
-        await space.call(READ, path="a.txt/b")
-
-
 def test_needs_inside_and_outside(space: Workspace) -> None:
     inside = READ.needs(ReadInput(path="a/../b.txt"), space.context())
     assert [(need.permission, need.pattern) for need in inside] == [(Permission.READ, "b.txt")]

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -13,7 +13,7 @@ from tui_agent.errors import ToolError
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.arguments import parse_arguments
-from tui_agent.tools.base import DynamicTool, RawInput, Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import DynamicTool, RawInput, ToolContext, ToolResult
 from tui_agent.tools.registry import builtin_tools, find_tool
 
 MAX_SCHEMA_TOKENS = 1_250
@@ -106,7 +106,6 @@ def test_commas_and_brackets_in_strings_stay() -> None:
     ("tool", "text", "message"),
     [
         ("read", "{}", r"read: path is missing\. Fields: path \(string, required\), offset \(integer\)"),
-        ("read", '{"path": 5}', "path: input should be a valid string"),
         ("read", '{"path": "a", "offset": "ten"}', "offset: input should be a valid integer"),
         ("read", '{"path": "a", "color": 1}', "color is not a field"),
         ("read", '{"path": null}', "path: input should be a valid string"),
@@ -116,7 +115,6 @@ def test_commas_and_brackets_in_strings_stay() -> None:
         ("read", '{"path": "a"} {"path": "b"}', "more than one JSON object in the arguments; send a call for each"),
         ("read", '{"path": "a"', "they break off after 12 characters"),
         ("read", "{'path': 'a", "not valid JSON"),
-        ("read", "a", "not valid JSON"),
         ("write", '"a.py"', "not valid JSON"),
         ("read", '{"paths": ["a", "b"]}', "path: input should be a valid string"),
         (
@@ -125,7 +123,6 @@ def test_commas_and_brackets_in_strings_stay() -> None:
             r"^edit: edits is empty\. Fields: .*edits \(list of {old, new, all}, required\)\.$",
         ),
         ("bash", '{"command": "ls', "not valid JSON: they break off after 15 characters. Send less at once"),
-        ("bash", "[1]", "must be one JSON object"),
         ("bash", '{"command": "echo \\ud83d"}', "half of a surrogate pair"),
         ("bash", "null", "must be one JSON object"),
         ("bash", '{"command": "x", "timeout": 0}', "timeout: input should be greater than 0"),
@@ -147,41 +144,6 @@ def test_titles_are_a_few_words() -> None:
     arguments = parse_arguments(TOOLS["bash"], '{"command": "cd x &&\\n  make"}')
     assert TOOLS["bash"].title(arguments) == "cd x && make"
     assert TOOLS["grep"].title(parse_arguments(TOOLS["grep"], '{"pattern": "x"}')) == "x"
-
-
-class CountedInput(ToolInput):
-    """Arguments that count how often their schema is made."""
-
-    place: str
-
-    made: ClassVar[int] = 0
-
-    @classmethod
-    def model_json_schema(cls, *arguments: Any, **options: Any) -> dict[str, Any]:
-        CountedInput.made += 1
-        return super().model_json_schema(*arguments, **options)
-
-
-class CountedTool(Tool[CountedInput]):
-    name = "counted"
-    description = "Counts."
-    Input = CountedInput
-
-    def needs(self, arguments: CountedInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        return ()
-
-    async def run(self, arguments: CountedInput, context: ToolContext) -> ToolResult:
-        return ToolResult("")
-
-    def title(self, arguments: CountedInput) -> str:
-        return arguments.place
-
-
-def test_a_schema_is_made_once_however_often_a_run_asks_for_it() -> None:
-    first, second = CountedTool().schema(), CountedTool().schema()
-    assert first == second
-    assert list(first.parameters["properties"]) == ["place"]
-    assert CountedInput.made == 1
 
 
 # -- a tool whose schema comes from outside ------------------------------------------------------------------------

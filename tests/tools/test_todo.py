@@ -61,12 +61,6 @@ def test_an_unknown_status_is_told() -> None:
         parse_arguments(TodoTool(), '{"todos": [{"content": "x", "status": "later"}]}')
 
 
-async def test_an_empty_list(space: Workspace) -> None:
-    result = await space.call(TodoTool(), todos="")
-    assert result.output == EMPTY
-    assert parse(result.output) == ()
-
-
 @pytest.mark.parametrize("todos", ["\n".join(f"[ ] {n}" for n in range(101)), "[ ] " + "x" * 9_000])
 async def test_a_list_is_taken_whole_or_not(space: Workspace, todos: str) -> None:
     with pytest.raises(ToolError, match="too long"):
@@ -142,10 +136,6 @@ def carried(text: str, tokens: int) -> tuple[StateText, ...]:
     build.run("todo", {}, text)
     budgets = Budgets(user_messages=100, anchors=100, files=100, state=tokens)
     return carry(Summarised(build.path, FileOperations(), tool_traits()), SummaryDetails(), budgets, words).state
-
-
-def test_the_list_outlives_a_compaction() -> None:
-    assert carried(LIST, 100) == (StateText(tool="todo", text=LIST),)
 
 
 def test_in_a_small_window_what_is_finished_goes_first() -> None:

@@ -78,13 +78,6 @@ async def test_a_file_with_two_names_keeps_both(space: Workspace) -> None:
     assert (space.root / "b.txt").read_text() == "2\n"
 
 
-@pytest.mark.parametrize("path", ["sub", "sub/file.txt/x"])
-async def test_write_where_no_file_can_be(space: Workspace, path: str) -> None:
-    space.file("sub/file.txt", "1")
-    with pytest.raises(ToolError):
-        await space.call(WRITE, path=path, content="x")
-
-
 # -- edit ---------------------------------------------------------------------------------------------------
 
 
@@ -190,11 +183,6 @@ async def test_single_edits_in_other_shapes(space: Workspace) -> None:
         await space.call(EDIT, edits=[{"path": "a.txt", "old": "8", "new": "9"}, {"path": "b", "old": "7", "new": "8"}])
 
 
-async def test_what_is_shown_after_an_edit_ends_with_the_last_line(space: Workspace) -> None:
-    space.file("a.txt", "one\ntwo\n")
-    assert (await space.call(EDIT, path="a.txt", edits=one("two", "2"))).output.endswith("1\tone\n2\t2")
-
-
 async def test_a_file_to_be_edited_that_is_nowhere_is_made_with_write(space: Workspace) -> None:
     with pytest.raises(ToolError, match=r"^new\.py does not exist\. To create it use write\.$"):
         await space.call(EDIT, path="new.py", edits=one("", "x"))
@@ -211,12 +199,6 @@ async def test_a_path_with_a_slash_at_its_end_is_no_file(space: Workspace) -> No
     with pytest.raises(ToolError, match=r"^new/ names a directory"):
         await space.call(WRITE, path="new/", content="x")
     assert not (space.root / "new").exists()
-
-
-async def test_a_missing_file_is_guessed(space: Workspace) -> None:
-    space.file("src/main.py", "1")
-    with pytest.raises(ToolError, match=r"Did you mean src/main.py"):
-        await space.call(EDIT, path="src/mian.py", edits=one("1", "2"))
 
 
 async def test_a_read_only_file_stays(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

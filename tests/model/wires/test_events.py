@@ -23,13 +23,6 @@ def test_events_are_the_same_however_bytes_and_lines_are_cut(ends: str, size: in
     assert events + decoder.end() == EVENTS
 
 
-def test_a_last_event_without_an_empty_line_counts() -> None:
-    decoder = EventDecoder()
-
-    assert decoder.feed(b"data: [DONE]") == []
-    assert decoder.end() == [("", "[DONE]")]
-
-
 @pytest.mark.parametrize("size", [1, 4, 1000])
 @pytest.mark.parametrize(
     ("body", "count"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.thoroughness import examples
 from tests.support.wire_rounds import Heard, first_path, read, request_of, route_to, second_body
 from tui_agent.model.errors import classify
-from tui_agent.model.protocol import ErrorKind, ModelError, ReasoningDelta
+from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.model.wires import messages
 from tui_agent.model.wires.wire import WireFailure
 from tui_agent.session.entries import Usage
@@ -97,43 +97,6 @@ def test_a_compaction_comes_whole_in_the_stream_or_is_a_failure(reason: str) -> 
     assert heard.used == Usage(input=144, output=276)
 
 
-def test_thinking_text_and_calls_come_piece_by_piece_and_go_back_in_place() -> None:
-    heard = hear(
-        begin(),
-        start({"type": "thinking", "thinking": "", "signature": ""}),
-        delta(thinking="Let me "),
-        delta(thinking="see."),
-        delta(signature="c2lnbmVk"),
-        stop(),
-        start({"type": "redacted_thinking", "data": "ZW5j"}, 1),
-        stop(1),
-        *text("Look.", 2),
-        *call(3, given='{"path": "a.py"}'),
-        *call(4, given='{"path": "b.py"}', call_id="toolu_2"),
-        *finish("tool_use"),
-    )
-    assert [event.text for event in heard.events if isinstance(event, ReasoningDelta)] == ["Let me ", "see."]
-    assert heard.text == "Look."
-    assert heard.written == {
-        0: ("toolu_1", "read", '{"path": "a.py"}'),
-        1: ("toolu_2", "read", '{"path": "b.py"}'),
-    }
-    assert heard.finished.reason == "tool_calls"
-    turn = second_body(messages, route_to(MODEL), heard)["messages"][1]["content"]
-    assert [block["type"] for block in turn] == ["thinking", "redacted_thinking", "text", "tool_use", "tool_use"]
-    assert turn[0] == {"type": "thinking", "thinking": "Let me see.", "signature": "c2lnbmVk"}
-    assert turn[1] == {"type": "redacted_thinking", "data": "ZW5j"}
-
-
-def test_thinking_that_is_not_told_still_goes_back() -> None:
-    heard = hear(
-        begin(), start({"type": "thinking", "thinking": ""}), delta(signature="c2ln"), stop(), *text("Hi", 1), *finish()
-    )
-    assert heard.reasoning == ""
-    turn = second_body(messages, route_to(MODEL), heard)["messages"][1]["content"]
-    assert turn[0] == {"type": "thinking", "thinking": "", "signature": "c2ln"}
-
-
 def test_what_is_not_known_is_passed_over() -> None:
     heard = hear(
         {"type": "ping"},
@@ -210,45 +173,6 @@ def test_a_document_instead_of_a_stream_is_read() -> None:
 # -- the provider's own tools -------------------------------------------------------------------------------
 
 
-def test_what_the_providers_tools_did_is_shown_and_goes_back_whole() -> None:
-    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
-    found = {
-        "type": "web_search_tool_result",
-        "tool_use_id": "srvtoolu_1",
-        "content": [{"type": "web_search_result", "title": "Tokyo", "url": "https://t", "encrypted_content": "eA=="}],
-    }
-    cited = {
-        "type": "content_block_delta",
-        "index": 3,
-        "delta": {"type": "citations_delta", "citation": {"url": "https://t"}},
-    }
-    heard = hear(
-        begin(),
-        *text("I look."),
-        start(search, 1),
-        arguments('{"query": "tok', 1),
-        arguments('yo"}', 1),
-        stop(1),
-        start(found, 2),
-        stop(2),
-        start({"type": "text", "text": "", "citations": []}, 3),
-        cited,
-        delta(3, text="37 million."),
-        stop(3),
-        *finish(),
-    )
-    assert heard.text == "I look.\n\n[web_search] tokyo\n\n\n\n[web_search] Tokyo; https://t\n\n37 million."
-    assert heard.calls == []
-    turn = second_body(messages, route_to(MODEL), heard)["messages"][1]["content"]
-    assert turn[0]["text"] == "I look."
-    assert turn[1] == {**search, "input": {"query": "tokyo"}}
-    assert turn[2] == found
-    assert {key: turn[3][key] for key in ("text", "citations")} == {
-        "text": "37 million.",
-        "citations": [{"url": "https://t"}],
-    }
-
-
 # -- why it ended -------------------------------------------------------------------------------------------
 
 
@@ -278,16 +202,6 @@ def test_a_window_that_is_full_before_a_word_was_said_is_an_overflow() -> None:
     assert error_of(stream(begin(), *finish("model_context_window_exceeded"))).kind is ErrorKind.CONTEXT_OVERFLOW
 
 
-def test_a_call_that_was_cut_at_the_limit_is_told_as_far_as_it_came() -> None:
-    heard = hear(
-        begin(),
-        start({"type": "tool_use", "id": "t", "name": "write", "input": {}}),
-        arguments('{"a": "b'),
-        *finish("max_tokens"),
-    )
-    assert (heard.finished.reason, heard.calls[0].arguments) == ("length", '{"a": "b')
-
-
 # -- errors -------------------------------------------------------------------------------------------------
 
 
@@ -296,12 +210,9 @@ def test_a_call_that_was_cut_at_the_limit_is_told_as_far_as_it_came() -> None:
     [
         ("overloaded_error", ErrorKind.OVERLOADED),
         ("rate_limit_error", ErrorKind.RATE_LIMIT),
-        ("api_error", ErrorKind.OVERLOADED),
         ("timeout_error", ErrorKind.NETWORK),
         ("authentication_error", ErrorKind.AUTH),
-        ("permission_error", ErrorKind.AUTH),
         ("billing_error", ErrorKind.QUOTA),
-        ("not_found_error", ErrorKind.NOT_FOUND),
         ("invalid_request_error", ErrorKind.INVALID_REQUEST),
     ],
 )
@@ -330,10 +241,6 @@ def test_an_answer_without_an_end_is_not_whole() -> None:
 def test_an_answer_that_is_said_to_be_over_is_whole_without_a_reason() -> None:
     assert hear(begin(), *text("Hi."), *finish(None)).finished.reason == "stop"
     assert hear(begin(), *call(), *finish(None)).finished.reason == "tool_calls"
-
-
-def test_what_is_no_json_cannot_be_read() -> None:
-    assert error_of(stream(begin()) + b"event: content_block_delta\ndata: {oops\n\n").kind is ErrorKind.NETWORK
 
 
 def test_ones_own_small_server_may_leave_the_end_out() -> None:
@@ -388,20 +295,6 @@ def test_whatever_a_server_sends_is_read_or_refused_and_never_a_crash(events: li
 
 
 # -- usage --------------------------------------------------------------------------------------------------
-
-
-def test_usage_grows_and_nothing_of_it_is_lost() -> None:
-    end = {
-        "input_tokens": 12,
-        "cache_creation_input_tokens": 0,
-        "output_tokens": 40,
-        "output_tokens_details": {"thinking_tokens": 9},
-    }
-    report = hear(
-        begin(cache_read_input_tokens=500, cache_creation_input_tokens=30), *text("Hi."), *finish(usage=end)
-    ).usage
-    assert report is not None
-    assert report.usage == Usage(input=12, output=40, cache_read=500, cache_write=30, reasoning=9)
 
 
 def test_a_server_that_tells_no_usage_has_none() -> None:

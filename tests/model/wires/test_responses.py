@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.model.wires.responses_checker import check
 from tests.model.wires.responses_runs import (
     MODEL,
     answer,
@@ -19,7 +18,7 @@ from tests.support.wire_rounds import Heard
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.errors import classify
-from tui_agent.model.protocol import ErrorKind, TextDelta, ToolCallDelta
+from tui_agent.model.protocol import ErrorKind
 from tui_agent.model.route import Router
 from tui_agent.model.wires import responses
 from tui_agent.model.wires.wire import WireFailure
@@ -105,14 +104,6 @@ def test_a_model_that_calls_its_highest_level_max_is_told_so() -> None:
     assert body["reasoning"]["effort"] == "max"
 
 
-@pytest.mark.parametrize(("model", "asked"), [("openai/gpt-4.1", False), ("xai/grok-3", False), ("xai/grok-4.3", True)])
-def test_only_a_model_that_thinks_is_asked_for_reasoning(model: str, asked: bool) -> None:
-    body = responses.call(ModelRequest(model, (user(),)), route(model, reasoning=False)).body
-
-    assert ("include" in body) is asked
-    assert "reasoning" not in body
-
-
 def test_a_server_of_ones_own_is_asked_for_nothing_special() -> None:
     body = responses.call(ModelRequest("lm_studio/qwen3", (user(),), session="s"), route("lm_studio/qwen3")).body
 
@@ -155,22 +146,6 @@ def test_images_stand_in_messages_and_in_results() -> None:
     ]
 
 
-def test_pictures_of_parallel_results_wait_until_all_results_are_there() -> None:
-    shot = ImageRef("a", "image/png")
-    calls = Message("assistant", (), (RequestToolCall("c1", "read", "{}"), RequestToolCall("c2", "read", "{}")))
-    results = [Message("tool", (ContentText("a picture"), shot), call_id=call_id) for call_id in ("c1", "c2")]
-    request = ModelRequest("xai/grok-4.3", (user(), calls, *results), blobs={"a": b"png"})
-
-    body = responses.call(request, route("xai/grok-4.3")).body
-
-    check(body)
-    assert [item.get("type", item.get("role")) for item in body["input"][3:]] == [
-        "function_call_output",
-        "function_call_output",
-        "user",
-    ]
-
-
 # -- what comes back ------------------------------------------------------------------------------------------
 
 
@@ -179,18 +154,6 @@ def test_parts_of_a_summary_are_shown_apart_while_they_come() -> None:
 
     assert heard.reasoning == "**First**\n\n**Then**"
     assert heard.text == "Done."
-
-
-def test_calls_made_at_once_come_whole_and_in_pieces() -> None:
-    heard = answer([function_call(1, "read", '{"path": "a"}'), function_call(2, "read", '{"path": "b"}')])
-
-    assert [(call.call_id, call.tool, call.arguments) for call in heard.calls] == [
-        ("call_1", "read", '{"path": "a"}'),
-        ("call_2", "read", '{"path": "b"}'),
-    ]
-    pieces = [event for event in heard.events if isinstance(event, ToolCallDelta)]
-    assert "".join(piece.arguments for piece in pieces if piece.index == 1) == '{"path": "b"}'
-    assert heard.finished.reason == "tool_calls"
 
 
 def test_a_refusal_is_shown_and_ends_as_filtered() -> None:
@@ -209,23 +172,6 @@ def test_an_answer_that_was_ended_early_says_why(reason: str, finish: str) -> No
 
     assert heard.text == "Half an"
     assert heard.finished.reason == finish
-
-
-def test_tokens_are_counted_and_a_named_price_counts() -> None:
-    usage = {
-        "input_tokens": 1_000,
-        "input_tokens_details": {"cached_tokens": 600, "cache_write_tokens": 100},
-        "output_tokens": 50,
-        "output_tokens_details": {"reasoning_tokens": 40},
-        "cost_in_usd_ticks": 25_000_000,
-    }
-
-    report = answer([message(1, "Hi.")], usage=usage).usage
-
-    assert report is not None
-    told = report.usage
-    assert (told.input, told.cache_read, told.cache_write, told.output, told.reasoning) == (300, 600, 100, 50, 40)
-    assert report.cost == pytest.approx(0.0025)
 
 
 def test_sources_are_named_where_the_text_does_not() -> None:
@@ -267,61 +213,10 @@ def test_tools_that_run_elsewhere_and_what_is_unknown_are_never_run_here() -> No
 # -- reasoning and its place ----------------------------------------------------------------------------------
 
 
-def test_reasoning_goes_back_whole_between_text_and_calls() -> None:
-    output = [
-        THOUGHT,
-        message(2, "I look.", phase="commentary"),
-        reasoning(3, encrypted="gBBBB"),
-        function_call(4, "read", "{}"),
-    ]
-    back = replayed(answer(output))
-
-    assert back == [
-        THOUGHT,
-        {
-            "type": "message",
-            "id": "msg_2",
-            "role": "assistant",
-            "status": "completed",
-            "content": [{"type": "output_text", "text": "I look.", "annotations": []}],
-            "phase": "commentary",
-        },
-        output[2],
-        {"type": "function_call", "id": "fc_4", "call_id": "call_4", "name": "read", "arguments": "{}"},
-    ]
-
-
-def test_two_messages_of_one_answer_go_back_as_two_with_their_phases() -> None:
-    heard = answer([message(1, "I look.", phase="commentary"), message(2, "It is 4.", phase="final_answer")])
-
-    assert heard.text == "I look.\n\nIt is 4."
-    assert replayed(heard) == [
-        {"type": "message", "role": "assistant", "content": "I look.", "phase": "commentary"},
-        {"type": "message", "role": "assistant", "content": "It is 4.", "phase": "final_answer"},
-    ]
-
-
 def test_reasoning_stays_away_from_a_text_that_changed() -> None:
     back = replayed(answer([THOUGHT, message(2, "The answer is 4.")]), text="[cleared]")
 
     assert back == [{"type": "message", "role": "assistant", "content": "[cleared]"}]
-
-
-@pytest.mark.parametrize(
-    "output",
-    [
-        [message(1, "Now I think."), reasoning(2, encrypted="g")],
-        [reasoning(1, encrypted="g"), {"id": "x", "type": "custom_tool_call", "call_id": "c"}, message(2, "Hi.")],
-        [reasoning(1, encrypted="g"), {**message(2, "Half"), "status": "incomplete"}],
-        [reasoning(1, encrypted=""), message(2, "Hi.")],
-    ],
-    ids=["nothing follows", "what follows stays away", "what follows is half", "nothing is in it"],
-)
-def test_reasoning_that_would_be_refused_stays_away(output: list[Item]) -> None:
-    back = replayed(answer(output))
-
-    assert back
-    assert all("id" not in item and item.get("type") != "reasoning" for item in back)
 
 
 def test_a_blob_of_another_format_is_left_out() -> None:
@@ -343,14 +238,6 @@ def test_half_characters_in_a_summary_end_nothing() -> None:
 
 
 # -- servers that do otherwise --------------------------------------------------------------------------------
-
-
-def test_arguments_that_come_only_in_their_own_last_event_count() -> None:
-    output = [function_call(1, "read", '{"a": 1}')]
-    bare = [event for event in stream(response(output)) if not event["type"].endswith((".delta", "output_item.done"))]
-    bare[-1] = {**bare[-1], "response": {**bare[-1]["response"], "output": []}}
-
-    assert [call.arguments for call in read(encoded(bare)).calls] == ['{"a": 1}']
 
 
 def test_a_body_without_a_stream_is_a_whole_answer() -> None:
@@ -453,26 +340,6 @@ def test_a_servers_last_word_is_enough_where_everything_was_closed() -> None:
     assert caught.value.failure.cause == "closed"
 
 
-def test_what_breaks_after_the_answer_is_no_failure_of_it() -> None:
-    reader = responses.reader(ModelRequest(MODEL, ()), route())
-    events = [event for one in stream(response([message(1, "Hi.")])) for event in reader.feed("", json.dumps(one))]
-
-    assert reader.feed("", "{nonsense") == []
-    assert Heard((*events, *reader.end())).text == "Hi."
-
-
-def test_an_event_nobody_knows_changes_nothing() -> None:
-    events = stream(response([message(1, "Hi.")]))
-    odd = [{"type": "response.something.new", "output_index": 7, "delta": {"a": 1}}, {"type": "keepalive"}, {"x": None}]
-
-    heard = read(
-        b": keep-alive\n\ndata:\n\n" + encoded([{**event, "type": event.get("type", "")} for event in [*odd, *events]])
-    )
-
-    assert heard.text == "Hi."
-    assert [event for event in heard.events if isinstance(event, TextDelta)]
-
-
 # -- failures -------------------------------------------------------------------------------------------------
 
 
@@ -481,27 +348,6 @@ def _failure(*events: Item) -> WireFailure:
     with pytest.raises(WireFailure) as caught:
         read(encoded([*start, *events]))
     return caught.value
-
-
-LIMIT = "Rate limit reached for gpt-5.4 on tokens per min (TPM): Limit 30000, Used 29000. Please try again in 3.2s."
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        {"type": "error", "code": "rate_limit_exceeded", "message": LIMIT, "param": None},
-        {"type": "error", "error": {"type": "tokens", "code": "rate_limit_exceeded", "message": LIMIT}},
-        {
-            "type": "response.failed",
-            "response": response([], status="failed", error={"code": "rate_limit_exceeded", "message": LIMIT}),
-        },
-    ],
-)
-def test_a_rate_limit_in_mid_stream_keeps_its_wait(event: Item) -> None:
-    error = classify(_failure(event).failure, route().target, now=0.0)
-
-    assert error.kind is ErrorKind.RATE_LIMIT
-    assert error.retry_after == pytest.approx(3.2)
 
 
 @pytest.mark.parametrize(
@@ -537,12 +383,6 @@ def test_an_error_in_a_body_without_a_stream_is_told() -> None:
 
 
 # -- which models ---------------------------------------------------------------------------------------------
-
-
-def test_an_event_that_is_no_json_is_a_broken_answer() -> None:
-    with pytest.raises(WireFailure) as caught:
-        read(b"data: {nonsense\n\n" + encoded(stream(response([message(1, "Hi.")]))))
-    assert caught.value.failure.cause == "broken"
 
 
 RESPONSES = """

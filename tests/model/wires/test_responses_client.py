@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from tests.model.wires.messages_rules import check as check_messages
-from tests.model.wires.responses_checker import check
 from tests.support.model_client import PATIENT, Answer, ask, collect, user
 from tests.support.model_server import BLOCK, Call, ModelServer, Turn, status
 from tests.support.model_wire import error_body
@@ -23,8 +22,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 MODEL = "openai/gpt-5.4"
 OPUS = "anthropic/claude-opus-4-8"
-OTHER = "openai/gpt-5.6"
-"""Where something is refused: the client, which all tests share, remembers that of a model."""
 THINKS = Turn("I look.", (Call("read", {"path": "a"}),), reasoning="First this.", signature="gAAAAA==")
 
 
@@ -60,23 +57,6 @@ async def test_a_round_with_a_call_keeps_the_reasoning_in_its_place(
     assert sent["encrypted_content"] == "gAAAAA=="
     assert sent["summary"] == given[0]["summary"]
     assert body(server, 0)["prompt_cache_key"] == "s-1"
-
-
-async def test_reasoning_that_is_refused_is_left_out_and_sent_no_more(
-    client: ProviderClient, server: ModelServer
-) -> None:
-    refused = "The encrypted content gAAA...A== could not be verified."
-    server.play(THINKS, status(400, refused, code="invalid_encrypted_content"), Turn("It is 4."), Turn("Still 4."))
-
-    first = await collect(client, ask(OTHER, tools=True))
-    second = await collect(client, after(first, OTHER))
-    third = await collect(client, after(first, OTHER, Message("assistant", (ContentText("It is 4."),)), user("Sure?")))
-
-    assert (second.error, second.text, third.text) == (None, "It is 4.", "Still 4.")
-    kinds = [[item.get("type") for item in request.json["input"]].count("reasoning") for request in server.calls]
-    assert kinds == [0, 1, 0, 0]
-    for request in server.calls[2:]:
-        check(request.json)
 
 
 async def test_a_level_a_model_lacks_is_told_with_those_it_has(client: ProviderClient, server: ModelServer) -> None:
