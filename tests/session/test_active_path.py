@@ -12,16 +12,11 @@ from tests.support.stores import open_store
 from tests.support.texts import answered, said
 from tests.support.thoroughness import examples
 from tui_agent.context.view import resolve
-from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     CompactionEntry,
     ContextEditEntry,
-    EffortChangeEntry,
     Entry,
-    ModeChangeEntry,
-    ModelChangeEntry,
     PruneEntry,
-    SystemEntry,
     ToolResultEntry,
     ToolStatus,
 )
@@ -55,24 +50,6 @@ def test_the_compaction_of_another_branch_does_not_count(session: Session) -> No
     session.undo()
     session.undo()
     assert active(session) == [2, 3]
-
-
-def test_the_head_model_mode_and_effort_before_the_cut_come_along(session: Session) -> None:
-    session.append_many(
-        [
-            SystemEntry(blocks=("old",), model="m"),
-            SystemEntry(blocks=("new",), model="m"),
-            ModelChangeEntry(model="x"),
-            ModelChangeEntry(model="y"),
-            ModeChangeEntry(mode="plan"),
-            EffortChangeEntry(effort=Effort.LOW),
-            EffortChangeEntry(effort=Effort.HIGH),
-            said("8"),
-            compaction(None),
-            ModeChangeEntry(mode="build"),
-        ]
-    )
-    assert active(session) == [2, 4, 5, 7, 9, 10]
 
 
 def test_pinned_entries_come_along_with_their_calls_results_and_prunes(session: Session) -> None:

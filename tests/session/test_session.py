@@ -2,11 +2,9 @@
 
 import json
 import random
-import sqlite3
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -14,16 +12,8 @@ from tests.support.texts import answered, said, texts
 from tui_agent.safe_text import valid
 from tui_agent.session.entries import (
     CheckpointEntry,
-    ImagePart,
-    ReasoningPart,
     SystemEntry,
     TextPart,
-    ToolMetadata,
-    ToolResultEntry,
-    ToolSchema,
-    ToolStatus,
-    Truncation,
-    Usage,
     UserEntry,
 )
 from tui_agent.session.errors import EntryNotFound, NothingToUndo, SessionNotFound, StoreReadOnly
@@ -59,36 +49,6 @@ def test_paths_are_read_by_threads_while_entries_come_and_go(session: Session) -
         sys.setswitchinterval(before)
     kept = session.append(said("kept"))
     assert session.entry(kept.id) is kept
-
-
-def test_every_field_survives_the_file(session: Session, reopen: Reopen) -> None:
-    entries = [
-        SystemEntry(
-            blocks=("a", "b"),
-            tools=(ToolSchema(name="t", description="d", parameters={"z": 1, "a": [None]}),),
-            model="m",
-        ),
-        UserEntry(parts=(TextPart(text="t"), ImagePart(blob="ab", mime="image/png", width=3))),
-        answered("x", ("c", "read", '{"a": 1')).model_copy(
-            update={"usage": Usage(input=5, cache_read=2), "cost": 0.125, "finish": "length", "first_token_at": 3}
-        ),
-        answered("").model_copy(update={"parts": (ReasoningPart(text="r", blob='{ "sig":  "é" }', model="m"),)}),
-        ToolResultEntry(
-            call_id="c",
-            tool="read",
-            status=ToolStatus.DENIED,
-            output="esc\x1b[31m",
-            metadata=ToolMetadata(
-                diff="+a", truncation=Truncation(total_lines=1, total_bytes=2, kept_lines=3, kept_bytes=4)
-            ),
-        ),
-    ]
-    stored = session.append_many(entries)
-    assert reopen(session).path() == stored
-    assert [
-        entry.model_copy(update={"id": 0, "parent_id": None, "created_at": 0, "preview": "", "tokens": 0})
-        for entry in stored
-    ] == entries
 
 
 @pytest.mark.parametrize(
@@ -244,20 +204,3 @@ def test_a_read_only_session_can_be_read_and_refuses_changes(session: Session, r
 def test_a_session_that_is_not_there_is_refused(store: Store) -> None:
     with pytest.raises(SessionNotFound, match="no-such"):
         Session(store, "no-such", estimate=lambda _entry: 1)
-
-
-def test_the_body_holds_nothing_that_a_column_holds(session: Session, tmp_path: Path) -> None:
-    session.append(said("a"))
-    connection = sqlite3.connect(tmp_path / "sessions.db")
-    (body,) = connection.execute("SELECT body FROM bodies").fetchone()
-    connection.close()
-    assert body == '{"parts":[{"type":"text","text":"a"}],"synthetic":null,"mid_run":false}'
-
-
-def test_what_was_typed_is_stored_beside_what_is_sent(session: Session, store: Store, reopen: Reopen) -> None:
-    command = session.append(UserEntry(parts=(TextPart(text="Look for bugs.", typed="/review"),)))
-    assert session.append(UserEntry(parts=(TextPart(text="plain"),))).model_dump()["parts"] == (
-        {"type": "text", "text": "plain"},
-    )
-    assert reopen(session).path()[0] == command
-    assert [typed.text for typed in store.typed_in(None, 9)] == ["plain", "/review"]

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from itertools import count
+from itertools import count, cycle
+from pathlib import Path
 from sqlite3 import Connection
 
 import pytest
@@ -17,11 +18,13 @@ from tui_agent.session.entries import (
     FileChange,
     PruneEntry,
     ShellEntry,
+    TextPart,
     ToolResultEntry,
     ToolStatus,
+    UserEntry,
 )
 from tui_agent.session.errors import AmbiguousSession, EntryNotFound, SessionHeld, SessionNotFound, StoreFull
-from tui_agent.session.ids import uuid7
+from tui_agent.session.records import DraftText
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
@@ -37,13 +40,6 @@ def new(store: Store) -> NewSession:
         return session
 
     return make
-
-
-def test_ids_are_version_7_and_ascend_with_time() -> None:
-    ids = [uuid7(time) for time in (0, 1, 1_700_000_000_000, 2**48 - 1)]
-    assert ids == sorted(ids)
-    assert {(text[14], text[19] in "89ab", len(text)) for text in ids} == {("7", True, 36)}
-    assert uuid7(5) != uuid7(5)
 
 
 def test_sessions_are_listed_by_last_use(store: Store, new: NewSession) -> None:
@@ -237,14 +233,6 @@ def test_a_session_in_use_is_not_deleted(store: Store, new: NewSession) -> None:
     store.delete(session.id)
 
 
-def test_blobs_are_stored_once_by_content(store: Store) -> None:
-    digest = store.put_blob(b"\0bytes\xff")
-    assert store.put_blob(b"\0bytes\xff") == digest
-    assert len(digest) == 64
-    assert store.blob(digest) == b"\0bytes\xff"
-    assert store.blob("0" * 64) is None
-
-
 def test_blobs_go_with_their_last_session_but_not_while_they_are_fresh(store: Store, new: NewSession) -> None:
     used, fresh, needed = (store.put_blob(content) for content in (b"used", b"fresh", b"needed"))
     session, other = new("a"), new("b")
@@ -271,9 +259,10 @@ def test_the_prompt_history_is_distinct_and_newest_first(store: Store, new: NewS
     new("one", "two")
     last = new("one", "three")
     last.append(said("not typed", synthetic="continue"))
+    last.append(UserEntry(parts=(TextPart(text="Look for bugs.", typed="/review"),)))
     last.append(ShellEntry(command="ls", output="a"))
     last.append(ShellEntry(command="pwd", output="/", excluded=True))
-    assert [typed.text for typed in store.typed_in(None, 9)] == ["!!pwd", "!ls", "three", "one", "two"]
+    assert [typed.text for typed in store.typed_in(None, 9)] == ["!!pwd", "!ls", "/review", "three", "one", "two"]
     assert [typed.text for typed in store.typed_in(None, 2)] == ["!!pwd", "!ls"]
 
 
@@ -285,3 +274,25 @@ def test_an_unknown_session_can_be_neither_renamed_nor_deleted(store: Store) -> 
 
 def test_the_file_is_private(store: Store) -> None:
     assert store.path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("days", [(0, -400), (0, 400, -1), (400, 0, 0, 0, -400)])
+def test_a_clock_that_jumps_loses_nothing(tmp_path: Path, days: tuple[int, ...]) -> None:
+    """A conversation with two branches ends in the middle of an answer, and is opened again."""
+    offsets, looks = cycle(days), count(1_800_000_000_000)
+    path, clock = tmp_path / "jumping.db", lambda: next(looks) + next(offsets) * 24 * HOUR
+    with Store(path, clock=clock) as store:
+        session = Session(store, store.create_session("/").id, estimate=lambda _entry: 1)
+        session.hold()
+        session.append_many([said("one"), answered("first"), said("two"), answered("second")])
+        session.move(2)
+        session.append(said("another"))
+        session.save_draft(DraftText("half an answer"))
+    with Store(path, clock=clock) as store:
+        again = Session(store, session.id, estimate=lambda _entry: 1)
+        again.hold()
+        again.recover()
+        store.purge()
+        assert texts(again.path()) == ["one", "first", "another", "half an answer"]
+        assert texts(again.path(4)) == ["one", "first", "two", "second"]
+        assert [info.id for info in store.sessions()] == [session.id]

@@ -56,14 +56,6 @@ def test_two_ways_part_below_the_last_entry_both_share(
     assert [entry.id for entry in parting.left] == [i for i in one if i not in other]
 
 
-@given(forests())
-def test_every_entry_is_the_child_of_its_parent_once(headers: list[EntryHeader]) -> None:
-    below = children(headers)
-    assert sorted(i for ids in below.values() for i in ids) == [one.id for one in headers]
-    assert all(one.id in below[one.parent_id] for one in headers)
-    assert all(ids == sorted(ids) and ids for ids in below.values())
-
-
 @given(forests_with_two())
 def test_the_spine_knows_the_same_paths(case: tuple[list[EntryHeader], int | None, int | None]) -> None:
     headers, leaf, _ = case

@@ -8,7 +8,7 @@ import pytest
 
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ToolStatus
-from tui_agent.session.formats.importing import ImportChange, import_file, read_file
+from tui_agent.session.formats.importing import import_file, read_file
 from tui_agent.session.formats.reading import ImportRefused
 from tui_agent.session.formats.table import files_of
 
@@ -122,15 +122,6 @@ def test_pis_thinking_levels_become_ours(tmp_path, theirs, ours):
     [session] = read_file(write(tmp_path, *PI[:2], change, *PI[3:]))
     assert [entry.effort for entry in session.entries if entry.kind == "effort_change"] == ([ours] if ours else [])
     assert session.left_out["thinking level of another name"] == (0 if ours else 1)
-
-
-def test_the_same_file_is_taken_in_once_and_a_longer_one_goes_on(store, tmp_path):
-    first = import_file(store, write(tmp_path, *PI), estimate=lambda _entry: 1)[0]
-    assert import_file(store, write(tmp_path, *PI), estimate=lambda _entry: 1)[0].came is ImportChange.KNOWN
-    longer = write(tmp_path, *PI, pi_user("c1", "b5", "go on"))
-    second = import_file(store, longer, estimate=lambda _entry: 1)[0]
-    assert (second.came, second.entries, second.session_id) == (ImportChange.MORE, 1, first.session_id)
-    assert len(store.sessions()) == 1
 
 
 @pytest.mark.parametrize(
@@ -294,24 +285,14 @@ def test_an_export_of_opencode_becomes_a_path(tmp_path, indent):
     assert (session.created_at, session.updated_at) == (1_000, 1_500)
 
 
-def test_the_format_can_be_said_and_is_checked(tmp_path):
-    path = write(tmp_path, *PI)
-    assert read_file(path, source="pi")[0].source == "Pi"
-    with pytest.raises(ImportRefused):
-        read_file(path, source="tui-agent")
-    with pytest.raises(ImportRefused, match="known formats"):
-        read_file(write(tmp_path, {"hello": "world"}, name="x.jsonl"))
-
-
-def test_directories_are_searched(tmp_path):
+def test_the_format_can_be_said_and_a_directory_is_searched(tmp_path):
     (tmp_path / "deep").mkdir()
     (tmp_path / "notes.txt").write_text("no")
     files = [write(tmp_path / "deep", *PI), write(tmp_path, *CLAUDE, name="z.jsonl")]
     assert files_of(tmp_path) == files
-    with pytest.raises(ImportRefused, match=r"holds no file of a known format"):
-        files_of(_empty(tmp_path))
-
-
-def _empty(tmp_path: Path) -> Path:
-    (tmp_path / "empty").mkdir()
-    return tmp_path / "empty"
+    assert read_file(files[0], source="pi")[0].source == "Pi"
+    with pytest.raises(ImportRefused):
+        read_file(files[0], source="tui-agent")
+    files[0].rename(tmp_path / "deep" / "notes.txt")
+    with pytest.raises(ImportRefused, match="holds no file of a known format"):
+        files_of(tmp_path / "deep")

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +35,6 @@ PNG = bytes.fromhex(
     "0000000c49444154789c63f8cfc0000003010100c9fe92ef0000000049454e44ae426082"
 )
 FORMS = (ExportFormat.CLAUDE_CODE, ExportFormat.CODEX)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "sessions.db") as opened:
-        yield opened
 
 
 def user(text: str, *more: Any) -> UserEntry:

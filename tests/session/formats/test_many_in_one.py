@@ -100,21 +100,15 @@ def stored(tmp_path: Path) -> Path:
     return storage
 
 
-def test_older_opencode_is_read_as_its_database_is(tmp_path):
+def test_older_opencode_is_read_as_its_database_is_and_tells_of_sessions_not_of_their_pieces(store: Store, tmp_path):
     storage = stored(tmp_path)
     of_database = {session.id: session for session in read_file(tmp_path / "opencode.db")}
-    files = sorted(storage.glob("session/*/*.json"))
-    assert files
-    for file in files:
+    for file in storage.glob("session/*/*.json"):
         [session] = read_file(file)
         same = of_database[session.id]
         assert [entry.model_dump() for entry in session.entries] == [entry.model_dump() for entry in same.entries]
         assert (session.title, session.cwd, session.origin) == (same.title, same.cwd, same.origin)
-
-
-def test_a_directory_of_older_opencode_tells_of_sessions_not_of_their_pieces(store: Store, tmp_path):
-    storage = stored(tmp_path)
-    count = len(list(storage.glob("session/*/*.json")))
+    count = len(of_database)
     told, imported, failed = import_all(store, storage)
     assert (len(imported), failed) == (count, 0), told
     again = import_all(store, storage)[1]

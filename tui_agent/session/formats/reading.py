@@ -123,7 +123,7 @@ def read_document(path: Path) -> Node:
     """
     _check_size(path, _DOCUMENT_BYTES)
     try:
-        return parse_object(path.read_bytes(), _name(path))
+        return parse_object(path.read_bytes(), shown_name(path))
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -134,7 +134,9 @@ def _check_size(path: Path, limit: int) -> None:
     except OSError as error:
         raise _unreadable(path, error) from error
     if size > limit:
-        raise ImportRefused(f"{_name(path)} has {size // 1_000_000} MB; at most {limit // 1_000_000} can be imported.")
+        raise ImportRefused(
+            f"{shown_name(path)} has {size // 1_000_000} MB; at most {limit // 1_000_000} can be imported."
+        )
 
 
 def parse_object(data: bytes, where: str) -> Node:
@@ -162,12 +164,12 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is no number")
 
 
-def _name(path: Path) -> str:
+def shown_name(path: Path) -> str:
     return one_line(path.name, 120)
 
 
 def _unreadable(path: Path, error: OSError) -> ImportRefused:
-    return ImportRefused(f"{_name(path)} can't be read: {error.strerror or error}.")
+    return ImportRefused(f"{shown_name(path)} can't be read: {error.strerror or error}.")
 
 
 @dataclass(slots=True)
@@ -244,7 +246,7 @@ class SourceFile:
                 number = 0
                 while line := file.readline(_LINE_BYTES + 1):
                     number += 1
-                    where = f"{_name(path)}, line {number}"
+                    where = f"{shown_name(path)}, line {number}"
                     if len(line) > _LINE_BYTES:
                         raise ImportRefused(f"{where}: it is longer than {_LINE_BYTES // 1_000_000} MB.")
                     if not line.strip():
@@ -273,4 +275,4 @@ class SourceFile:
                 connection.text_factory = lambda data: data.decode("utf-8", "replace")
                 yield connection
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: an error that quotes what is damaged
-            raise ImportRefused(f"{self.path.name} can't be read: {one_line(str(error), 120)}.") from error
+            raise ImportRefused(f"{shown_name(self.path)} can't be read: {one_line(str(error), 120)}.") from error

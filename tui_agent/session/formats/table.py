@@ -122,7 +122,7 @@ def format_of(source: "SourceFile") -> Format:
         NoConversation: it is not a known one.
         ImportRefused: the file can't be read.
     """
-    from tui_agent.session.formats.reading import NoConversation
+    from tui_agent.session.formats.reading import NoConversation, shown_name
 
     for row in FORMATS:
         if row.is_file(source):
@@ -135,7 +135,9 @@ def format_of(source: "SourceFile") -> Format:
             if number + 1 >= _HEAD_LINES:
                 break
     names = ", ".join(row.name for row in FORMATS)
-    raise NoConversation(f"{source.path.name} is none of the known formats; name its format with --from ({names}).")
+    raise NoConversation(
+        f"{shown_name(source.path)} is none of the known formats; name its format with --from ({names})."
+    )
 
 
 def files_of(path: Path) -> list[Path]:
