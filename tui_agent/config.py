@@ -254,7 +254,6 @@ class LoadedConfig:
 
 
 def config_path() -> Path:
-    """Return where the user's configuration file is or would be."""
     return config_dir() / "config.toml"
 
 

@@ -8,22 +8,18 @@ from pathlib import Path
 
 
 def is_directory(path: str | os.PathLike[str]) -> bool:
-    """Return whether a directory is there, links followed."""
     return os.path.isdir(path)  # noqa: PTH112 - the one of pathlib raises
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether a regular file is there, links followed."""
     return os.path.isfile(path)  # noqa: PTH113 - the one of pathlib raises
 
 
 def is_link(path: str | os.PathLike[str]) -> bool:
-    """Return whether a symbolic link is there."""
     return os.path.islink(path)  # noqa: PTH114 - the one of pathlib raises
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:
-    """Return whether anything is there, links followed."""
     return os.path.exists(path)  # noqa: PTH110 - the one of pathlib raises
 
 

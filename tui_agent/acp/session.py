@@ -245,8 +245,7 @@ class EditorSession:
 
     @property
     def agent(self) -> Agent:
-        assert self.controller.agent is not None, "open comes first"  # noqa: S101 - a promise of this class
-        return self.controller.agent
+        return self.controller.open_agent
 
     async def aclose(self) -> None:
         self._answer(RunEnded("interrupted"))
@@ -318,7 +317,6 @@ class EditorSession:
         return "cancelled" if self._cancels != cancels else "end_turn"
 
     def cancel(self) -> None:
-        """Stop the run; the prompt that waits for it is answered as cancelled."""
         self._cancels += 1
         self.agent.interrupt()
 

@@ -87,7 +87,6 @@ def _compact_first(controller: "Controller") -> tuple[str, str, str] | None:
 
 
 def warn_of_missed_cache(controller: "Controller", event: "CacheMissed") -> None:
-    """Say what a request cost more than it had to."""
     from tui_agent.app.context_text import miss_words
     from tui_agent.context.cache import BreakCause, CacheMiss
 

@@ -126,7 +126,6 @@ def find(name: str, commands: Iterable[Command]) -> Command | None:
 
 
 def close_names(name: str, commands: Iterable[Command]) -> list[str]:
-    """Return up to three names that look like one that does not exist."""
     names = [known for command in commands for known in (command.name, *command.aliases)]
     begins = [known for known in names if known.startswith(name[:3])] if len(name) >= 2 else []
     return list(dict.fromkeys([*get_close_matches(name, names, 3, 0.6), *begins]))[:3]

@@ -23,8 +23,7 @@ async def context(controller: Controller, argument: str) -> None:
 
     ``--at N``, ``--model NAME`` and ``--window TOKENS`` show another one.
     """
-    if (agent := controller.agent) is None:
-        return
+    agent = controller.open_agent
     if controller.frontend.has_screen:
         controller.show(ContextPage())
         return
@@ -78,9 +77,8 @@ async def compact(controller: Controller, argument: str) -> None:
     """
     from tui_agent.agent.context_inspector import room_made
 
-    agent = controller.agent
-    if agent is None or not controller.may_change():
-        return
+    agent = controller.open_agent
+    controller.require_writable()
     words = argument.split()
     if preview := "--preview" in words:
         argument = " ".join(word for word in words if word not in {"--preview", "--json"})
@@ -126,8 +124,8 @@ async def _preview(controller: Controller, agent: Agent, focus: str, boundary: i
 
 async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") -> None:
     """Summarise what is before an entry of the conversation; without a focus after a look at it."""
-    if (agent := controller.idle_agent) is None or not controller.may_change():
-        return
+    agent = controller.idle_agent
+    controller.require_writable()
     if not agent.session.on_path(entry_id):
         controller.say(f"#{entry_id} is not on this branch.")
     elif focus:
@@ -144,8 +142,8 @@ async def prune(controller: Controller, _argument: str) -> None:
     from tui_agent.app.edit_cost import Edit, plan_edit
     from tui_agent.context.pruning import Moment
 
-    if (agent := controller.idle_agent) is None or not controller.may_change():
-        return
+    agent = controller.idle_agent
+    controller.require_writable()
     plan = await agent.context.plan_prune(Moment(asked=True))
     if plan is None:
         controller.say("No old tool output is worth clearing.")
@@ -165,8 +163,8 @@ async def edit_summary(controller: Controller, entry_id: int) -> None:
     """Change the summary in force; the former one stays in the tree and /undo brings it back."""
     from tui_agent.session.entries import CompactionEntry
 
-    if (agent := controller.idle_agent) is None or not controller.may_change():
-        return
+    agent = controller.idle_agent
+    controller.require_writable()
     entry = agent.session.entry(entry_id)
     if not isinstance(entry, CompactionEntry) or entry_id != agent.inspector.standings().compaction:
         controller.say("Only the summary in force can be edited: this one was summarised again.")
@@ -190,8 +188,6 @@ async def panel(controller: Controller, _argument: str) -> None:
     place=295,
 )
 async def view(controller: Controller, _argument: str) -> None:
-    if controller.agent is None:
-        return
     if controller.frontend.toggle_view():
         controller.say("Only what the model sees is shown; /view shows the whole conversation.")
     else:
@@ -227,7 +223,6 @@ def reread_settings(controller: Controller) -> Sequence[str]:
 
 
 def _changes_text(changed: Sequence[str]) -> str:
-    """Return a sentence about settings that were read again: what counts now, and what later and from when on."""
     from tui_agent.setting_rows import counts
 
     if not changed:
@@ -241,11 +236,9 @@ def _changes_text(changed: Sequence[str]) -> str:
 
 
 async def jump(controller: Controller, entry_id: int) -> None:
-    """Go to what a marker is about: the entry an edit changed, or the branch a summary tells of."""
     from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, ContextEditEntry
 
-    entry = controller.agent.session.entry(entry_id) if controller.agent is not None else None
-    match entry:
+    match controller.open_agent.session.entry(entry_id):
         case ContextEditEntry(target=target):
             if not controller.frontend.jump_to(target):
                 controller.say(f"#{target} is not on this branch.")
@@ -261,8 +254,7 @@ async def restore(controller: Controller, entry_id: int) -> None:
     """Show the model an entry again; for a prune, everything it took out that is still out."""
     from tui_agent.session.entries import PruneEntry
 
-    if (agent := controller.agent) is None:
-        return
+    agent = controller.open_agent
     entry = agent.session.entry(entry_id)
     wanted = set(entry.targets) if isinstance(entry, PruneEntry) else {entry_id}
     hidden = [
@@ -273,8 +265,7 @@ async def restore(controller: Controller, entry_id: int) -> None:
     if not hidden:
         controller.say("It is already back in the context.")
         return
-    if not controller.may_change():
-        return
+    controller.require_writable()
     for target in hidden:
         agent.edit_context(target, "restore")
     if len(hidden) == 1:

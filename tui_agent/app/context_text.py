@@ -95,7 +95,6 @@ def request_json(request: ModelRequest) -> str:
 
 
 def facts_of(block: ContextBlock) -> str:
-    """Return one line on a block: address, kind, tool, file, size, age."""
     address = f"#{block.origin[0]}" if block.origin and block.kind not in {"system", "tool_schema"} else ""
     age = f"{plural(block.age_steps, 'step')} ago" if block.age_steps else ""
     size = f"{tokens(block.tokens)} tokens"

@@ -51,7 +51,6 @@ class WarningLog:
         self.said.append((now, sentence))
 
     def lines(self) -> list[str]:
-        """Return all of them as lines of the doctor's page."""
         return [f"! {time.strftime('%H:%M', time.localtime(when)):<14} {sentence}" for when, sentence in self.said]
 
 
@@ -102,7 +101,6 @@ class Controller:
         self._attached.set()
 
     async def attached(self) -> AppServices:
-        """Return the ports once they are there."""
         await self._attached.wait()
         return self.services
 
@@ -130,7 +128,6 @@ class Controller:
 
     @property
     def commands(self) -> list[Command]:
-        """The commands there are now, of those that are of use here."""
         return [row for row in commands_of(self.agent) if self.frontend.has_screen or not row.needs_screen]
 
     # -- the three ways to speak, and the edge ----------------------------------------------------------------
@@ -147,7 +144,6 @@ class Controller:
         self.frontend.show(page)
 
     def complain(self, error: BaseException) -> None:
-        """Log an error and tell the user what is the matter."""
         problem = report(error)
         self.say(problem.sentence, "warning" if problem.expected else "error")
 
@@ -203,7 +199,6 @@ class Controller:
         return done is True
 
     async def tasks_done(self) -> None:
-        """Wait for everything that was begun with ``soon``."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -219,19 +214,23 @@ class Controller:
         await self.outbox.send_command(name, arguments, self.unknown(name))
 
     @property
-    def idle_agent(self) -> Agent | None:
-        """The agent when nothing goes on; otherwise None, and the user is told."""
-        if self.agent is not None and self.agent.running:
-            self.say(WORKING, "warning")
-            return None
+    def open_agent(self) -> Agent:
+        """The agent of the open session; raises a `CommandError` where none is open."""
+        if self.agent is None:
+            raise CommandError("No session is open.")
         return self.agent
 
-    def may_change(self) -> bool:
-        """Whether the open session takes changes; the user is told when it does not."""
-        if self.agent is not None and self.agent.session.read_only:
-            self.say(READ_ONLY, "warning")
-            return False
-        return True
+    @property
+    def idle_agent(self) -> Agent:
+        """The agent of the open session; raises a `CommandError` where none is open, or something goes on."""
+        if self.open_agent.running:
+            raise CommandError(WORKING)
+        return self.open_agent
+
+    def require_writable(self) -> None:
+        """Raise a `CommandError` where the open session takes no changes."""
+        if self.open_agent.session.read_only:
+            raise CommandError(READ_ONLY)
 
     # -- sessions ---------------------------------------------------------------------------------------------
 
@@ -305,7 +304,6 @@ class Controller:
         self.soon(self.open(request))
 
     def open_again(self) -> None:
-        """Try once more to open what could not be opened."""
         request, self._unopened = self._unopened, None
         if request is not None:
             self.open_soon(request)

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
+from tui_agent.errors import CommandError
 from tui_agent.lazy import LazyPattern
 
 if TYPE_CHECKING:
@@ -14,25 +15,25 @@ if TYPE_CHECKING:
 
     from tui_agent.app.controller import Controller
     from tui_agent.session.entries import Entry
-    from tui_agent.session.session import Session
 
 _CODE = LazyPattern(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-USAGE = "Write /copy, /copy code, /copy all or /copy #12."
 
 
 @Command(
     "copy", "copy the last answer, its code, all, or #12", key="f3", argument="[WHAT]", needs_screen=True, place=360
 )
 async def copy(controller: Controller, argument: str) -> None:
-    """Copy what the argument names, as it was written; without one the last answer."""
     from tui_agent.session.entries import AssistantEntry
 
     wanted = argument.strip().lower()
-    session = controller.agent.session if controller.agent is not None else None
-    if session is None:
-        controller.say("There is nothing to copy yet.")
-    elif wanted == "all":
-        await _copy_all(controller, session)
+    session = controller.open_agent.session
+    if wanted == "all":
+        from tui_agent.app.exporting import ExportOrder, export_text
+
+        if session.leaf is None:
+            raise CommandError("There is nothing to copy yet.")
+        order = ExportOrder(session.id, leaf=session.leaf)
+        controller.frontend.copy(await asyncio.to_thread(export_text, controller.services.store, order))
     elif wanted in {"", "code"}:
         said = (entry.text for entry in reversed(session.active_path()) if isinstance(entry, AssistantEntry))
         answers = [text for text in said if text.strip()]
@@ -48,7 +49,7 @@ async def copy(controller: Controller, argument: str) -> None:
         else:
             controller.say(f"#{number} has no text.")
     else:
-        controller.say(USAGE, "warning")
+        raise CommandError("Write /copy, /copy code, /copy all or /copy #12.")
 
 
 def last_code(answers: Iterable[str]) -> str | None:
@@ -81,14 +82,3 @@ def text_of(entry: Entry, blob: Callable[[str], bytes | None]) -> str:  # noqa: 
             return "\n\n".join(entry.blocks)
         case _:
             return entry.preview
-
-
-async def _copy_all(controller: Controller, session: Session) -> None:
-    """Copy the conversation from its beginning to here as Markdown, as ``/export`` would write it."""
-    from tui_agent.app.exporting import ExportOrder, export_text
-
-    if session.leaf is None:
-        controller.say("There is nothing to copy yet.")
-        return
-    order = ExportOrder(session.id, leaf=session.leaf)
-    controller.frontend.copy(await asyncio.to_thread(export_text, controller.services.store, order))

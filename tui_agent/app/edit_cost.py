@@ -78,7 +78,6 @@ def _freed(block: ContextBlock, action: EditAction) -> int:
 
 
 def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
-    """Return the line that asks before an edit is made: what it gives and what it costs."""
     what = f"#{edit.targets[0]}" if len(edit.targets) == 1 else plural(len(edit.targets), "block")
     facts = []
     if edit.freed > 0:

@@ -25,9 +25,7 @@ _BATCH: Final = 200
 
 @Command("find", "search this conversation", key="ctrl+f", argument="[TEXT]", place=300)
 async def find(controller: Controller, argument: str) -> None:
-    """Mark a text in the conversation and go from one place to the next; without a text ask for it."""
-    if controller.agent is not None:
-        controller.show(FindPage(argument.strip()))
+    controller.show(FindPage(argument.strip()))
 
 
 async def find_entries(controller: Controller, query: str) -> list[int]:

@@ -276,7 +276,6 @@ class JobsPage(Page):
 
 
 def file_lines(files: Sequence[ChangedFile]) -> list[str]:
-    """Return a line for each file that differs: mark, path, how much."""
     width = max((len(visible(file.path)) for file in files), default=0)
     return [f"{file.mark}  {visible(file.path):<{width}}  {file.facts}".rstrip() for file in files]
 
@@ -318,7 +317,6 @@ class Frontend:
         raise NotImplementedError
 
     def show(self, page: Page) -> None:
-        """Show a page; where it can't be shown, say so."""
         match page:
             case Report() | RacePage():
                 self.say(f"**{page.title}**\n\n{page.text}")

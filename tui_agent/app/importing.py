@@ -64,7 +64,6 @@ _TOTALS = {
 
 
 def summary_of(imported: Imported) -> str:
-    """Return what came of one session, in one line."""
     name = f"“{one_line(imported.title, 60)}”" if imported.title else "a session"
     short = imported.session_id[-8:]
     told = f"{name} is already here as {short}; nothing was changed."
@@ -97,7 +96,6 @@ def _damaged_lines(numbers: Sequence[int]) -> str:
 
 
 def why_refused(error: Exception) -> str:
-    """Return why a file was not imported, in one sentence or two."""
     said = error.message if isinstance(error, StoreError) else str(error)
     if isinstance(error, ImportRefused) and ", line " in said:
         return f"{said} Nothing of the file was imported; --skip-damaged leaves such lines out."

@@ -44,27 +44,23 @@ async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None
 
 
 def kinds_of(owner: Agent) -> dict[str, str]:
-    """Return the agents there are, and what each is for."""
     own = {spec.name: spec.description for spec in owner.ports.knowledge.specs if spec.primary}
     return {"build": "the agent that is built in"} | own
 
 
 @Command("skills", "list the skills the agent can load", place=250)
 async def skills(controller: Controller, _argument: str) -> None:
-    if controller.agent is not None:
-        await _show_equipment(controller, controller.agent, SKILLS)
+    await _show_equipment(controller, controller.open_agent, SKILLS)
 
 
 @Command("tools", "list the tools, and problems of tool files", place=245)
 async def tools(controller: Controller, _argument: str) -> None:
-    if controller.agent is not None:
-        await _show_equipment(controller, controller.agent, TOOLS)
+    await _show_equipment(controller, controller.open_agent, TOOLS)
 
 
 @Command("agent", "switch to another agent", argument="[NAME]", place=270)
 async def agent(controller: Controller, argument: str) -> None:
-    if (chooser := controller.agent) is None:
-        return
+    chooser = controller.open_agent
     if not argument and controller.frontend.has_screen:
         await _show_equipment(controller, chooser, AGENTS)
         return
@@ -83,8 +79,7 @@ async def agent(controller: Controller, argument: str) -> None:
 @Command("mcp", "show MCP servers: state, tools, log, login", argument="[reload]", needs_screen=True, place=260)
 async def mcp(controller: Controller, argument: str) -> None:
     """Show the servers; ``reload`` reads settings anew, ``restart NAME`` and ``log NAME LEVEL`` act on one."""
-    if (owner := controller.agent) is None:
-        return
+    owner = controller.open_agent
     word, _, name = argument.partition(" ")
     match word, name.strip():
         case "", _:

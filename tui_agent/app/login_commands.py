@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 @Command("login", "enter a provider's key or sign in", argument="[PROVIDER]", needs_screen=True, place=120)
 async def login(controller: Controller, argument: str) -> None:
-    """Take a key of a provider, and begin with one of its models where none can be used yet."""
     port, (name, rest) = controller.services.logins, _words(argument)
     if rest:
         controller.say(f"The key is asked for, and not shown: write /login {one_line(name, 30)} alone.", "warning")

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 @Command("remember", "add a note for this project, or show them", argument="[TEXT]", place=282)
 async def remember(controller: Controller, argument: str) -> None:
-    if (agent := controller.agent) is None:
-        return
+    agent = controller.open_agent
     project, note = agent.ports.project, " ".join(argument.split())
     if not note:
         text = await asyncio.to_thread(read_notes, project)
@@ -38,8 +37,7 @@ async def remember(controller: Controller, argument: str) -> None:
 
 @Command("forget", "remove a note from the project's notes", argument="[TEXT]", place=284)
 async def forget(controller: Controller, argument: str) -> None:
-    if (agent := controller.agent) is None:
-        return
+    agent = controller.open_agent
     project = agent.ports.project
     notes = notes_in(await asyncio.to_thread(read_notes, project))
     if not notes:

@@ -50,8 +50,7 @@ async def plan(controller: Controller, argument: str) -> None:
     """Decide on the plan; the name of a mode carries it out at once. Without a plan, go into plan mode to make one."""
     from tui_agent.agent.permissions import Mode
 
-    if (agent := controller.idle_agent) is None:
-        return
+    agent = controller.idle_agent
     text = plan_of(agent)
     if not text and agent.mode != Mode.PLAN:
         controller.begin("mode", Mode.PLAN.value)
@@ -64,14 +63,13 @@ async def plan(controller: Controller, argument: str) -> None:
 
 
 async def decide(controller: Controller, text: str) -> None:
-    """Ask what becomes of a plan, again after each change."""
     question = "Carry out this plan?"
     while True:
         answer = await controller.ask(Choice(question, _answers(), beneath=True))
-        if answer is None or answer == KEEP or (agent := controller.idle_agent) is None:
+        if answer is None or answer == KEEP:
             return
         if answer != EDIT:
-            await _carry_out(controller, agent, text, answer)
+            await _carry_out(controller, controller.idle_agent, text, answer)
             return
         changed = await controller.ask(EditedText(text, "plan.md"))
         if changed is not None and changed.strip() and changed.strip() != text:
@@ -91,18 +89,16 @@ async def _carry_out(controller: Controller, agent: Agent, text: str, mode: str)
 async def mode(controller: Controller, argument: str) -> None:
     from tui_agent.agent.permissions import MODE_HELP, Mode, next_mode
 
-    if controller.agent is None:
-        return
+    agent = controller.open_agent
     if argument and argument not in set(Mode):
         known = ", ".join(Mode)
         raise CommandError(f"There is no mode “{argument[:40]}”; there are {known}.")
-    chosen = Mode(argument) if argument else next_mode(controller.agent.mode)
-    controller.agent.change_mode(chosen.value)
+    chosen = Mode(argument) if argument else next_mode(agent.mode)
+    agent.change_mode(chosen.value)
     controller.frontend.refresh_facts()
     controller.say(f"{chosen.value}: {MODE_HELP[chosen]}.", "warning" if chosen is Mode.YOLO else "information")
 
 
 @Command("permissions", "show what is allowed, asked and denied, and why", needs_screen=True, place=160)
 async def permissions(controller: Controller, _argument: str) -> None:
-    if controller.agent is not None:
-        controller.show(PermissionsPage())
+    controller.show(PermissionsPage())

@@ -26,9 +26,7 @@ _HELP: Final = {
 
 @Command("model", "use another model", key="f2", argument="[ID]", place=110)
 async def model(controller: "Controller", argument: str) -> None:
-    if controller.agent is None:
-        return
-    name = argument or await controller.ask(ModelChoice(controller.agent.model))
+    name = argument or await controller.ask(ModelChoice(controller.open_agent.model))
     if name:
         await choose_model(controller, name)
 
@@ -87,9 +85,7 @@ async def use_model(controller: "Controller", model: str) -> bool:
 
     Returns whether the model changed.
     """
-    agent = controller.agent
-    if agent is None:
-        return False
+    agent = controller.open_agent
     if model == agent.model or not agent.context_size().history:
         if note := await _switch(controller, model):
             controller.say(note, "warning")
@@ -116,9 +112,7 @@ async def use_model(controller: "Controller", model: str) -> bool:
 
 async def _switch(controller: "Controller", model: str) -> str:
     """Use a model, at the next start too unless it has no key: return a sentence that says so."""
-    if controller.agent is None:
-        return ""
-    controller.agent.change_model(model)
+    controller.open_agent.change_model(model)
     controller.frontend.refresh_facts()
     controller.soon(_learn_of(controller, model))
     rows = await asyncio.to_thread(controller.services.models)
@@ -169,8 +163,7 @@ def _size(size: "ContextSize") -> str:
 
 @Command("effort", "choose how much the model thinks", key="f9", argument="[LEVEL]", place=140)
 async def effort(controller: "Controller", argument: str) -> None:
-    if (agent := controller.agent) is None:
-        return
+    agent = controller.open_agent
     level = argument or await _choose(controller, agent)
     if not level or controller.agent is not agent:
         return
@@ -185,7 +178,6 @@ async def effort(controller: "Controller", argument: str) -> None:
 
 
 async def _choose(controller: "Controller", agent: "Agent") -> str | None:
-    """Show the levels the model has, the one that holds marked; return the one that is picked."""
     effort = agent.effort
     if not effort.levels:
         controller.say(f"{short_model(agent.model)} can't be told how much to think.")

@@ -54,7 +54,6 @@ def _first(entries: Sequence[Entry]) -> str:
 
 
 def weighed_text(commit: Commit, draft: Draft) -> str:
-    """Return what a summary comes to as it is, and what it cost to write."""
     spent = [f"{tokens(commit.tokens_before)} → {tokens(commit.tokens_after)} tokens of history"]
     if commit.steps:
         spent.append(", ".join(commit.steps))
@@ -69,7 +68,6 @@ def prune_instead(prunes: Sequence[PrunePlan]) -> str:
 
 
 def prune_price(plan: PrunePlan, edit: Edit | None, *, warm: bool, dollars: float | None) -> str:
-    """Return what a prune frees and what the cache break costs."""
     freed = f"It frees {tokens(plan.tokens_freed)} tokens"
     if not warm:
         cost = "the cache is cold anyway, so it costs nothing"

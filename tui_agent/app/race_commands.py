@@ -110,7 +110,7 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
     from tui_agent.agent.race.race import RaceOrder
     from tui_agent.agent.race.specs import PICKS
 
-    agent = _agent(controller)
+    agent = controller.open_agent
     if wish.pick not in PICKS:
         raise CommandError(f"“{wish.pick}” can't be picked by; there are {', '.join(PICKS)}.")
     session, start = agent.session, wish.start
@@ -129,7 +129,7 @@ async def load_parts(controller: Controller, text: str) -> tuple[UserPart, ...]:
     from tui_agent.agent.attachments import load_message
     from tui_agent.agent.preparing import load_named
 
-    agent = _agent(controller)
+    agent = controller.open_agent
     put_blob = controller.services.store.put_blob
     return (await load_message(text, controller.cwd, agent.session, put_blob, named=load_named(agent.ports))).parts
 
@@ -142,7 +142,7 @@ def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
     """
     from tui_agent.agent.race.specs import parse_runners
 
-    agent = _agent(controller)
+    agent = controller.open_agent
     rows: list[Any] = []
 
     def find_model(name: str) -> str | None:
@@ -173,7 +173,7 @@ def _likeness(model: str, provider: str) -> tuple[bool, tuple[int, ...], int]:
 def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
     from tui_agent.session.entries import Usage
 
-    agent = _agent(controller)
+    agent = controller.open_agent
     prefix = agent.context_size(None if order.start == agent.session.leaf else order.start).total
     models = [spec.model or agent.model for spec in order.specs]
     costs: list[float | None] = []
@@ -202,13 +202,11 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
     from tui_agent.context.view import resolve
     from tui_agent.model.demo import DEMO_MODEL
 
-    agent = _agent(controller)
+    agent = controller.open_agent
     if order.pick == "first-green" and not order.check:
         raise CommandError("first-green needs a check (--check): nothing else says what is green.")
     if controller.race is not None:
         raise CommandError("A race is going on in this session: take one with /race take N, or end it with /race drop.")
-    if agent.running:
-        raise CommandError("The agent is working: press Escape first.")
     if dropped := {entry for spec in order.specs for entry in left_out(spec.context)}:
         view = resolve(agent.session.beside(order.start).active_path())
         sent = {entry.id for entry in (view.compaction, *view.entries) if entry is not None and entry.is_sent}
@@ -228,7 +226,6 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
 
 
 async def look_after(controller: Controller, race: Race) -> None:
-    """Wait for the end of a race, and take whom it picked."""
     await race.wait()
     if controller.race is not race:
         return
@@ -247,8 +244,7 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
         CommandError, RaceError: there is no such runner, or it did nothing.
         NavigationError, StoreError: the move could not be made.
     """
-    if (agent := controller.idle_agent) is None:
-        return
+    agent = controller.idle_agent
     race = controller.race if over is None else None
     if race is not None:
         race.runner(number)
@@ -277,8 +273,7 @@ async def drop(controller: Controller) -> None:
 
 async def merge(controller: Controller, number: int) -> None:
     """Tell the conversation what a runner found, as a summary; its files stay where they are; raises as `take`."""
-    if (agent := controller.idle_agent) is None:
-        return
+    agent = controller.idle_agent
     name, leaf = _branch(controller, number)
     controller.say(f"Summarising what {name} found …")
     await agent.navigator.merge(leaf)
@@ -340,7 +335,7 @@ def last_race(controller: Controller) -> RaceEntry | None:
     """Return the newest race that is over and began on the path, whatever came of it and whichever branch this is."""
     from tui_agent.session.entries import RaceEntry
 
-    session = _agent(controller).session
+    session = controller.open_agent.session
     tree, path = session.skeleton(), {None, *session.path_outline().ids}
     races = session.entries(tree.ids[at] for at in reversed(tree.of_kinds(["race"])))
     return next((race for race in races if isinstance(race, RaceEntry) and race.start in path), None)
@@ -373,11 +368,9 @@ def _branch(controller: Controller, number: int, over: RaceEntry | None = None) 
     yields=True,
 )
 async def check(controller: Controller, argument: str) -> None:
-    """Run the project's check whenever the model says that work is done: ``/check COMMAND``, ``/check off``."""
     from tui_agent.agent.ports import RunCheck
 
-    if (agent := controller.agent) is None:
-        return
+    agent = controller.open_agent
     known = controller.services.check_command(agent.ports.project)
     command = argument.strip() or known
     if command == "off":
@@ -478,12 +471,6 @@ def _chosen(text: str) -> int:
     return int(text)
 
 
-def _agent(controller: Controller) -> Agent:
-    if controller.agent is None:
-        raise CommandError("No session is open.")
-    return controller.agent
-
-
 def _race(controller: Controller) -> Race:
     if controller.race is None:
         raise CommandError(NO_RACE)
@@ -505,10 +492,8 @@ async def ask_for_race(
     from tui_agent.agent.race.specs import RunnerSpec, without
     from tui_agent.app.race_form import ask_for_order
 
-    if (agent := controller.agent) is None or not controller.may_change():
-        return False
-    if agent.running:
-        raise CommandError("The agent is working: press Escape first.")
+    agent = controller.idle_agent
+    controller.require_writable()
     session = agent.session
     at = session.leaf if start is None else start
     specs = (RunnerSpec(),) * FORM_RUNNERS

@@ -86,7 +86,6 @@ def _rows(order: RaceOrder, here: RunnerSpec) -> list[tuple[str, str]]:
 
 
 async def _limit(controller: Controller, cost: float | None) -> float | None:
-    """Return the US dollars that each runner may cost."""
     question = TextLine("US dollars for each runner; empty is no limit", "" if cost is None else f"{cost:g}")
     while (text := await controller.ask(question)) is not None:
         try:

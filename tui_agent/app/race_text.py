@@ -90,7 +90,6 @@ def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
 
 
 def race_lines(rows: Sequence[RaceRunner], taken: int | None = None) -> list[str]:
-    """Return the result as lines: a runner each, the best first, and below it why it is not better."""
     told = [(number, row, (f"{number}", row.name, *cells(row))) for number, row in ranked(rows)]
     widths = [max(len(line[at]) for _, _, line in told) for at in range(len(told[0][2]))] if told else []
     lines: list[str] = []

@@ -17,7 +17,6 @@ from tui_agent.session.path_queries import newest
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tui_agent.agent.agent import Agent
     from tui_agent.agent.race.race import Race
     from tui_agent.app.controller import Controller
     from tui_agent.session.entries import RaceRunner
@@ -67,12 +66,6 @@ class RaceView:
             raise CommandError("The race is over. Go to the runner's branch, and on from there.")
         return self._race
 
-    @property
-    def _agent(self) -> Agent:
-        if self._controller.agent is None:
-            raise CommandError("No session is open.")
-        return self._controller.agent
-
     def _leaf(self, number: int) -> int:
         runner = self.runners[number - 1]
         if runner.leaf is None:
@@ -83,12 +76,11 @@ class RaceView:
         """Return what to show instead once the race is written down; until then itself."""
         if self.is_past or self._controller.race is self._race:
             return self
-        entry = newest(self._agent.session.active_path(), RaceEntry)
+        entry = newest(self._controller.open_agent.session.active_path(), RaceEntry)
         same = entry is not None and (entry.prompt, entry.start) == (self.prompt, self._start)
         return RaceView(self._controller, entry) if same and entry is not None else self
 
     def asks(self, number: int) -> bool:
-        """Whether a runner waits for the answer to a question."""
         return self._race is not None and self._race.runner(number).is_asking
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
@@ -101,7 +93,7 @@ class RaceView:
                 case _:
                     pass
 
-        return self._agent.subscribe(heard)
+        return self._controller.open_agent.subscribe(heard)
 
     # -- looking ----------------------------------------------------------------------------------------------
 
@@ -110,7 +102,7 @@ class RaceView:
         if agent is not None:
             self._controller.show(RunnerPage(agent, self, number))
             return
-        main = self._agent
+        main = self._controller.open_agent
         session = main.session.beside(self._leaf(number))
         self._controller.show(
             RunnerPage(FinishedSubagent(session, main.ports.directory.counter(main.model)), self, number)
@@ -129,7 +121,7 @@ class RaceView:
         """Return the newest of what a runner wrote and called; of one that is past its answer."""
         agent = None if self._race is None else self._race.runner(number).agent
         if agent is None:
-            return race_commands.answer_of(self._agent.session, self.runners[number - 1])
+            return race_commands.answer_of(self._controller.open_agent.session, self.runners[number - 1])
         own = (entry for entry in reversed(agent.session.active_path()) if entry.id > (self._start or 0))
         newest_first = islice((entry for entry in own if isinstance(entry, AssistantEntry)), NEWEST)
         lines = [self.streamed(number)]
@@ -140,7 +132,7 @@ class RaceView:
     async def diff(self, number: int, other: int | None) -> None:
         """Show what a runner changed since the start, or what is otherwise in its files than in another's."""
         old = self._start if other is None else self._leaf(other)
-        files = await self._agent.files.diff_between(old, self._leaf(number))
+        files = await self._controller.open_agent.files.diff_between(old, self._leaf(number))
         name = self.runners[number - 1].name
         beside = "the start" if other is None else self.runners[other - 1].name
         if not files:
@@ -148,7 +140,6 @@ class RaceView:
         self._controller.show(DiffPage(f"{plural(len(files), 'file')} from {beside} to {name}", files))
 
     async def compare(self) -> None:
-        """Have the small model say how the changes of all runners differ."""
         if self._race is None:
             raise CommandError("The race is over and its copies are gone: compare two runners with space and d.")
         await race_commands.compare(self._controller)
@@ -157,16 +148,12 @@ class RaceView:
 
     async def take(self, number: int) -> bool:
         """Go on with a runner's branch and files; returns whether that was done."""
-        if self._agent.running:
-            raise CommandError("The agent is working: press Escape in the conversation first.")
         await race_commands.take(self._controller, number, self._entry)
         return True
 
     async def merge(self, number: int) -> None:
         """Have a summary of what a runner found told where the conversation stands."""
-        if self._agent.running:
-            raise CommandError("The agent is working: press Escape in the conversation first.")
-        await self._agent.navigator.merge(self._leaf(number))
+        await self._controller.idle_agent.navigator.merge(self._leaf(number))
 
     async def steer(self, number: int, text: str) -> None:
         """Send a runner a message: while it works for its next step, afterwards it begins to work again."""
@@ -178,7 +165,6 @@ class RaceView:
         self._live.stop(number)
 
     def go_on(self, number: int) -> None:
-        """Continue a runner that was stopped or failed with an error."""
         self._live.runner(number)
         race_commands.go_on(self._controller, [number])
 

@@ -16,15 +16,13 @@ if TYPE_CHECKING:
 
 @Command("cost", "show tokens and dollars spent", place=340)
 async def cost(controller: Controller, argument: str) -> None:
-    """Say what was spent, all branches, on the page of the status; ``--json`` as figures."""
     from tui_agent.app import session_reports, status_commands
 
-    if controller.agent is None:
-        return
+    agent = controller.open_agent
     if controller.frontend.has_screen and argument != "--json":
-        await status_commands.show_status(controller, controller.agent, status_commands.COST)
+        await status_commands.show_status(controller, agent, status_commands.COST)
         return
-    found, names = await status_commands.look_up_spending(controller, controller.agent.session)
+    found, names = await status_commands.look_up_spending(controller, agent.session)
     as_json = argument == "--json"
     text = session_reports.cost_json(found) if as_json else "\n".join(session_reports.cost_lines(found, names))
     controller.show(Output("Cost of this session", text))
@@ -32,13 +30,11 @@ async def cost(controller: Controller, argument: str) -> None:
 
 @Command("todo", "show the model's to-do list", place=350)
 async def todo(controller: Controller, _argument: str) -> None:
-    """Show the model's plan: not every terminal has room for the side panel."""
     from tui_agent.app import reports
     from tui_agent.tools.todo import current_todos
 
-    if controller.agent is not None:
-        todos = current_todos(controller.agent.session.active_path())
-        controller.show(Report("To-dos", reports.todo_lines([(str(todo.status), todo.content) for todo in todos])))
+    todos = current_todos(controller.open_agent.session.active_path())
+    controller.show(Report("To-dos", reports.todo_lines([(str(todo.status), todo.content) for todo in todos])))
 
 
 @Command("help", "find a command, a key or a setting", key="f1", hint="help", aliases=("keys",), place=390)

@@ -22,7 +22,6 @@ _STATES: Mapping[str, str] = {"in_progress": "  (now)", "cancelled": "  (cancell
 
 
 def command_lines(commands: "Iterable[Command]", keymap: Mapping[str, str]) -> list[str]:
-    """Return the commands with what they do and their keys; ``keymap`` has the user's own."""
     lines: list[str] = [Heading("Commands")]
     for command in commands:
         name = f"/{command.name} {command.argument}".strip()
@@ -35,7 +34,6 @@ def command_lines(commands: "Iterable[Command]", keymap: Mapping[str, str]) -> l
 
 
 def todo_lines(todos: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the to-do list, a line for each (state, text) with its state in words."""
     if not todos:
         return ["The model has made no list here. It makes one for work of several steps."]
     done = sum(status == "done" for status, _text in todos)
@@ -44,7 +42,6 @@ def todo_lines(todos: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def tools_lines(own: "Iterable[Tool[Any]]", files: "ToolFiles", count: "Callable[[ToolSchema], int]") -> list[str]:
-    """Return the tools: those built in, and of each file what its functions are for and what they declare."""
     lines = [f"Built in: {', '.join(tool.name for tool in own if tool.offered)}.", "Tools of servers: /mcp."]
     for shown, tools in groupby(files.tools, lambda tool: tool.shown):
         lines += ["", Heading(visible(shown))]
@@ -59,7 +56,6 @@ def tools_lines(own: "Iterable[Tool[Any]]", files: "ToolFiles", count: "Callable
 
 
 def skills_lines(rows: "Iterable[CommandRow]") -> list[str]:
-    """Return the skills: what each is for, and how to have one used."""
     skills = [row for row in rows if row.name.startswith(SKILL_PREFIX)]
     if not skills:
         return ["There are no skills. A skill is a folder with a SKILL.md in .agents/skills of the project."]

@@ -37,7 +37,6 @@ KEEP, RESTORE = "keep", "restore"
 
 
 def files_text(plan: RestorePlan) -> str:
-    """Return what restoring would do, a line for each file, and what stays with its reason."""
     rows = [f"{step.what:<7} {_path(step.path)}" for step in plan.steps]
     rows += [f"stays   {_path(conflict.path)}: {conflict.reason}" for conflict in plan.conflicts]
     shown = [row if len(row) <= _WIDTH else f"{row[: _WIDTH - 1]}…" for row in rows[:MAX_FILES_LISTED]]
@@ -104,8 +103,7 @@ def _path(path: str) -> str:
 
 @Command("rewind", "go back to before one of your messages", place=170, yields=True)
 async def rewind(controller: Controller, _argument: str) -> None:
-    if (agent := controller.idle_agent) is None:
-        return
+    agent = controller.idle_agent
     messages = await asyncio.to_thread(_messages, agent)
     if not messages:
         controller.say("There is no message to go back to yet.")

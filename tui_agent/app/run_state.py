@@ -84,7 +84,6 @@ _STOPS = "esc stops it"
 
 
 def describe_run(state: RunState, now: float, characters: int) -> str:
-    """Return what goes on, for how long, how much the model has written in the run, and how to stop it."""
     what = describe(state, now)
     if state.phase in _WORKING and state.in_run:
         doing = "" if state.phase in {Phase.WAITING, Phase.STREAMING} else f" · {what}"

@@ -64,16 +64,13 @@ FORKED = "This is a copy, and what you do here stays here. /parent goes back to 
 
 @Command("fork", "continue in a copy of this session", place=60)
 async def fork(controller: Controller, _argument: str) -> None:
-    if controller.agent is not None:
-        await controller.open(OpenRequest(controller.agent.session.id, OpenHow.FORK))
-        controller.say(FORKED)
+    await controller.open(OpenRequest(controller.open_agent.session.id, OpenHow.FORK))
+    controller.say(FORKED)
 
 
 @Command("rename", "give this session a title", argument="[TITLE]", place=70)
 async def rename(controller: Controller, argument: str) -> None:
-    if controller.agent is None:
-        return
-    session = controller.agent.session
+    session = controller.open_agent.session
     title = argument or await controller.ask(TextLine("Title of this session", session.info.title, confirm="rename"))
     if title:
         session.set_title(title)
@@ -83,11 +80,10 @@ async def rename(controller: Controller, argument: str) -> None:
 
 @Command("label", "label where you are, to find it in /tree", argument="[TEXT]", place=100)
 async def label(controller: Controller, argument: str) -> None:
-    session = controller.agent.session if controller.agent is not None else None
-    if session is None or session.leaf is None:
-        controller.say("There is nothing to label yet.")
-        return
+    session = controller.open_agent.session
     leaf = session.leaf
+    if leaf is None:
+        raise CommandError("There is nothing to label yet.")
     if not argument and controller.frontend.has_screen:
         controller.show(TreePage(leaf, labels=True))
         return
@@ -100,8 +96,7 @@ async def label(controller: Controller, argument: str) -> None:
 @Command("tree", "show all branches of this session", key="ctrl+t", place=40)
 async def tree(controller: Controller, argument: str) -> None:
     """Show all branches of the session, the cursor at the leaf or at an entry (``#412``); ``--json`` tells them."""
-    if controller.agent is None:
-        return
+    session = controller.open_agent.session
     entry = argument.removeprefix("#")
     at = int(entry) if entry.isdigit() else None
     if controller.frontend.has_screen:
@@ -109,7 +104,6 @@ async def tree(controller: Controller, argument: str) -> None:
         return
     from tui_agent.app import session_reports
 
-    session = controller.agent.session
     if argument == "--json":
         controller.show(Output("The session tree", session_reports.tree_json(session)))
     else:
@@ -118,8 +112,7 @@ async def tree(controller: Controller, argument: str) -> None:
 
 @Command("retry", "send the last request again", key="f8", place=200)
 async def retry(controller: Controller, _argument: str) -> None:
-    if (agent := controller.idle_agent) is None:
-        return
+    agent = controller.idle_agent
     if agent.session.leaf is None:
         raise CommandError("There is nothing to send again yet.")
     controller.frontend.clear_notice()
@@ -130,11 +123,9 @@ async def block_action(controller: Controller, action: str, entry_id: int) -> No
     """Do what a block of the conversation offers: open its whole output, retry, undo, restore."""
     from tui_agent.app import context_commands, undo_commands
 
-    if controller.agent is None:
-        return
     match action:
         case "open":
-            open_output(controller, controller.agent.session.entry(entry_id))
+            open_output(controller, controller.open_agent.session.entry(entry_id))
         case "retry":
             await retry(controller, "")
         case "undo":

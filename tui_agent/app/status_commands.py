@@ -30,13 +30,10 @@ COST = "Cost"
 
 @Command("status", "show model, mode, sandbox, context and cost on one page", place=310, yields=True)
 async def status(controller: Controller, _argument: str) -> None:
-    """Show what the session and the next request are now, and what was spent."""
-    if controller.agent is not None:
-        await show_status(controller, controller.agent)
+    await show_status(controller, controller.open_agent)
 
 
 async def show_status(controller: Controller, agent: Agent, at: str = "") -> None:
-    """Show it, beginning with a heading."""
     from tui_agent.app.spending import spending_sections
 
     # The first look at the sandbox and the sum of a long session take a moment.
@@ -114,8 +111,7 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     "diagnostics", "show checkers of edited files, switch them on or off", argument="[on|off]", place=325, yields=True
 )
 async def diagnostics(controller: Controller, argument: str) -> None:
-    if (agent := controller.agent) is None:
-        return
+    agent = controller.open_agent
     word = argument.strip()
     if word in {"on", "off"}:
         agent.tools.diagnostics.switch(on=word == "on")
@@ -154,8 +150,7 @@ def _row(name: str, text: str) -> str:
 
 @Command("diff", "show what changed in files since the session began", argument="[#ENTRY]", place=320, yields=True)
 async def diff(controller: Controller, argument: str) -> None:
-    if (agent := controller.agent) is None:
-        return
+    agent = controller.open_agent
     number = argument.strip().removeprefix("#")
     if argument.strip() and not number.isdigit():
         raise CommandError("Use /diff, or /diff #12 for what changed since an entry.")
@@ -168,8 +163,7 @@ async def diff(controller: Controller, argument: str) -> None:
 
 @Command("jobs", "show background jobs, their output, and stop them", argument="[stop N]", place=330, yields=True)
 async def jobs(controller: Controller, argument: str) -> None:
-    if (agent := controller.agent) is None:
-        return
+    agent = controller.open_agent
     word, _, number = argument.strip().partition(" ")
     known = {str(job.id): job.id for job in agent.jobs}
     if word == "stop" and number.strip() in known:

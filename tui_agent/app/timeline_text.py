@@ -23,7 +23,6 @@ _LEAST_SHARE = 4
 
 
 def series_of(steps: Sequence[Step]) -> Series:
-    """Return what the timeline plots: prompt and tools, and on top of them the history, in tokens."""
     heads, totals = [step.head for step in steps], [step.total for step in steps]
     # One request of a model with a larger window would make all others look small.
     window, peak = steps[-1].window if steps else 0, max(totals, default=0)
@@ -59,7 +58,6 @@ def step_words(step: Step, dollars: float | None) -> list[str]:
 
 
 def change_words(change: MapChange) -> str:
-    """Return what came into a request and what went out of it since the one before."""
     parts = [f"+{_counted(change.came)} came" if change.came else ""]
     if change.went:
         parts.append(f"−{_counted(change.went)} went{_span(change.went)}")

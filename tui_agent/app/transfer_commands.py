@@ -40,9 +40,7 @@ async def export(controller: Controller, argument: str) -> None:
     """Write the session to a file: ``/export FILE --all --redact``; without anything ask in which form."""
     from tui_agent.app.exporting import ExportFormat, ExportOrder, format_of, unknown_ending
 
-    if controller.agent is None:
-        return
-    session_id = controller.agent.session.id
+    session_id = controller.open_agent.session.id
     if not argument:
         await ask_export(controller, session_id)
         return
@@ -64,7 +62,6 @@ async def export(controller: Controller, argument: str) -> None:
 
 
 async def ask_export(controller: Controller, session_id: str) -> None:
-    """Ask in which form a session is to be written, and write it beside the project's files."""
     from tui_agent.app.exporting import ExportFormat, ExportOrder
 
     choice = await controller.ask(Choice("Export this session as", _CHOICES))
@@ -129,7 +126,6 @@ def _place(controller: Controller, text: str) -> Path:
     "result", "write the session's changes as a patch or to a new branch", argument="[FILE | branch:NAME]", place=335
 )
 async def result(controller: Controller, argument: str) -> None:
-    """Write the changes to a file or to ``branch:NAME``; without an argument ask where they go."""
     target = argument.strip().strip("\"'")
     found = await session_result(controller)
     if found is None:
@@ -150,8 +146,7 @@ async def session_result(controller: Controller) -> SessionResult | None:
     """Return the result of the open session, once everything that commands changed is recorded."""
     from tui_agent.app.results import ResultError, SessionResult
 
-    if (agent := controller.idle_agent) is None:
-        return None
+    agent = controller.idle_agent
     if (snapshots := agent.ports.checkpoints) is None:
         raise ResultError("Changes of files are not recorded (checkpoints.enabled), so there is no result.")
     await agent.files.settle()

@@ -27,11 +27,9 @@ def _redoes(session: Session) -> str:
 
 @Command("undo", "undo the last turn, move, compaction, edit or race", key="f5", now=_undoes, place=180)
 async def undo(controller: Controller, _argument: str) -> None:
-    """Take back the newest thing that was done; the message of a turn goes back into the prompt."""
     from tui_agent.session.entries import CheckpointEntry
 
-    if (agent := controller.idle_agent) is None:
-        return
+    agent = controller.idle_agent
     session = agent.session
     step = session.history.newest()
     if step is None:
@@ -56,8 +54,7 @@ async def undo(controller: Controller, _argument: str) -> None:
 
 @Command("redo", "redo what /undo undid", key="f6", now=_redoes, place=190)
 async def redo(controller: Controller, _argument: str) -> None:
-    if (agent := controller.idle_agent) is None:
-        return
+    agent = controller.idle_agent
     session = agent.session
     step = session.history.next()
     if step is None:
@@ -82,8 +79,7 @@ async def undo_entry(controller: Controller, entry_id: int) -> None:
     Raises:
         NavigationError, StoreError: the move could not be made.
     """
-    if (agent := controller.idle_agent) is None:
-        return
+    agent = controller.idle_agent
     session = agent.session
     newest = session.history.newest()
     if newest is not None and newest.entry == entry_id:

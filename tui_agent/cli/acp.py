@@ -107,7 +107,6 @@ class WiredSessionFactory:
         return self._models
 
     def follow_settings(self, agents: Iterable[Agent]) -> str:
-        """Read the settings anew where they changed; every agent follows at once."""
         try:
             changed = self._wiring.reload()
         except ConfigError as error:

@@ -98,7 +98,6 @@ def named_run(arguments: Namespace) -> Namespace:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Refuse options that don't go together."""
     has_screen, is_race, check = arguments.print is None, arguments.race is not None, arguments.check
     ways = [name for name in ("continue_", "resume", "fork") if getattr(arguments, name) is not None]
     others = {"-c": arguments.continue_, "-r": arguments.resume, "--fork": arguments.fork, "--race": arguments.race}
@@ -131,7 +130,6 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _with_action(argv: list[str]) -> list[str]:
-    """Return the arguments of a subcommand with the action it usually does, where none is named."""
     usual = USUAL_ACTIONS.get(argv[0])
     if usual is None or (len(argv) > 1 and (not argv[1].startswith("-") or argv[1] in {"-h", "--help"})):
         return argv

@@ -158,7 +158,6 @@ def _models(config: Config) -> Iterator[Finding]:
 
 
 def _trust() -> Finding:
-    """Say whether what this directory's project brings along may act."""
     cwd = Path.cwd()
     project = find_project(cwd)
     state = state_of_project(cwd, TrustStore(data_dir() / "trust.json"))
@@ -178,7 +177,6 @@ def _counted(items: Sequence[TrustItem]) -> str:
 
 
 def _extensions(config: Config) -> Iterator[Finding]:
-    """Name what extends an agent here: servers, hooks, and what files tell; the project's own if it is trusted."""
     cwd = Path.cwd()
     store = TrustStore(data_dir() / "trust.json")
 
@@ -200,7 +198,6 @@ def _extensions(config: Config) -> Iterator[Finding]:
 
 
 def _tool_files(config: Config, folders: Folders, *, trusted: bool) -> Iterator[Finding]:
-    """Name the tools in files, and the files that do not load, with the line."""
     files = ToolFiles(lambda: find_tool_files(folders, trusted=trusted))
     private = (config_dir(), data_dir(), log_dir())
 
@@ -219,7 +216,6 @@ def _tool_files(config: Config, folders: Folders, *, trusted: bool) -> Iterator[
 
 
 def _knowledge(known: Knowledge) -> Iterator[Finding]:
-    """Name instructions, skills, commands and agents that were found, and what cannot be used."""
     known.load()
     named: dict[tuple[str, str], list[str]] = defaultdict(list)
     named["instructions", ""] = [item.name for item in known.instructions]
@@ -236,7 +232,6 @@ def _knowledge(known: Knowledge) -> Iterator[Finding]:
 
 
 def _servers(extensions: Extensions, cwd: Path) -> Iterator[Finding]:
-    """Name the MCP servers that are started here, and commands that are not there."""
     found = extensions.servers(cwd)
     for spec in found.specs:
         what = spec.settings.url or spec.settings.command or ""
@@ -251,7 +246,6 @@ def _servers(extensions: Extensions, cwd: Path) -> Iterator[Finding]:
 
 
 def _sandbox(config: Config) -> Iterator[Finding]:
-    """Say what holds commands back and what they see, or that nothing does."""
     project = find_project(Path.cwd())
     sandbox = Sandbox(config.sandbox, project=project)
     state, lacking = sandbox.state, sandbox.shortcoming(project)

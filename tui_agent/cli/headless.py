@@ -90,7 +90,6 @@ class KeyedRun:
 
     @property
     def request(self) -> OpenRequest:
-        """What to open: the session that was begun, or a new one."""
         return OpenRequest(self.session.id if self.session is not None else None)
 
     def repeat(self, store: Store, *, as_json: bool) -> int:
@@ -158,8 +157,7 @@ class HeadlessRun(Frontend):
 
     @property
     def agent(self) -> Agent:
-        assert self.controller.agent is not None, "open comes first"  # noqa: S101 - a promise of this class
-        return self.controller.agent
+        return self.controller.open_agent
 
     async def run(self, message: str, piped: str = "") -> ExitCode:
         """Send the message or run the command, wait for the end, return the exit code.
@@ -307,7 +305,6 @@ class HeadlessRun(Frontend):
         return question.unasked  # type: ignore[return-value]  # a choice is answered by a key
 
     def show(self, page: Page) -> None:
-        """Write a report or an output to standard output."""
         match page:
             case Report() | Output() if self._as_json:
                 say_json(events.event_json(events.Page(page.title, page.text)), file=self._out)
@@ -326,16 +323,13 @@ class HeadlessRun(Frontend):
                 super().show(page)
 
     def put_back(self, text: str) -> None:
-        """Take note that the message was not sent; why is said."""
         del text
         self._failed = True
 
     def copy(self, text: str) -> None:
-        """Write the text to standard output: there is no clipboard of ours."""
         self.show(Output("Copy", text))
 
     def opened(self, agent: Agent, entry: int | None = None) -> None:
-        """Tell which session it is: in JSON always, otherwise when it is not the one that was named."""
         del entry
         session = agent.session
         if self._as_json:
@@ -390,7 +384,11 @@ class HeadlessRun(Frontend):
                 self._acted = self._acted or changed or self._did_more_than_read(result.call_id)
             case ToolStarted(call_id=call_id, tool="bash", arguments=arguments):
                 self._commands[call_id] = str(
-                    getattr(parse_arguments(find_tool("bash", self.agent.ports.tools), arguments), "command", "")
+                    getattr(
+                        parse_arguments(find_tool("bash", self.agent.ports.tools), arguments),
+                        "command",
+                        "",
+                    )
                 )
             case RetryScheduled(seconds=seconds, reason=reason, loading=waited) if not self._as_json:
                 if not waited:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def run_login(arguments: Namespace) -> int:
-    """Take a key from the terminal, unseen, or from standard input; try it and keep it."""
     controller = _controller()
     provider = _named(controller.rows(), arguments.provider)
     if provider.missing:
@@ -87,7 +86,6 @@ def _entered(provider: LoginRow) -> str:
 
 
 def _read(prompt: str) -> str:
-    """Return a line that is typed unseen, or the next one of standard input."""
     text = getpass.getpass(prompt) if sys.stdin.isatty() else sys.stdin.readline()
     if not text.strip():
         raise UsageError("There is no key: type or paste it, or pipe it in.")

@@ -30,7 +30,6 @@ _MODULES = {
 
 
 def run(argv: list[str]) -> int:
-    """Run the program with arguments; returns the exit code."""
     provide_streams()
     try:
         try:
@@ -204,7 +203,6 @@ def _log_failure(error: Exception, *, debug: bool) -> None:
 
 
 def _is_expected(error: Exception) -> bool:
-    """Whether the error is one that the program raises on purpose, with a message for a person."""
     return type(error).__module__.startswith("tui_agent.")
 
 

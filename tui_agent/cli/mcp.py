@@ -27,7 +27,6 @@ _COUNTED_AS = "gpt-4o"
 
 
 def run_mcp(arguments: Namespace) -> int:
-    """Look after the servers of the settings."""
     match arguments.action:
         case "add":
             return _add(arguments)
@@ -94,7 +93,6 @@ def _add(arguments: Namespace) -> int:
 
 
 def _check_use(words: list[str], arguments: Namespace, *, remote: bool) -> None:
-    """Refuse an address that is none, and what only a program or only an address can use."""
     if not remote and (arguments.header or arguments.sse):
         raise UsageError("--header and --sse are for an address; a program gets --env and arguments.")
     if not remote:

@@ -38,13 +38,11 @@ DEFAULT_MODELS = (
 
 
 def catalog_of(config: Config) -> DemoCatalog:
-    """Return what is known of models under these settings and this environment."""
     served = ServedModels(cache_dir() / "servers.json")
     return DemoCatalog(config.models, config.providers, environ=os.environ, served=served)
 
 
 def directory_of(catalog: DemoCatalog) -> CatalogDirectory:
-    """Return what is known of models with what was learnt by using them."""
     return CatalogDirectory(catalog, data_dir() / LEARNT)
 
 
@@ -130,7 +128,6 @@ def price(info: ModelInfo) -> tuple[float, float] | None:
 
 
 def abilities(info: ModelInfo) -> tuple[str, ...]:
-    """Return what a model can do beside answering in words."""
     known = (("tools", info.tools), ("vision", info.vision), ("reasoning", info.reasoning))
     return tuple(name for name, has in known if has)
 

@@ -78,5 +78,4 @@ def say_json(value: Any, *, file: TextIO | None = None) -> None:
 
 
 def when(milliseconds: int) -> str:
-    """Return a moment as people here read it."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(milliseconds / 1000))

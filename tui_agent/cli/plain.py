@@ -281,12 +281,10 @@ class PlainFrontend(Frontend):
             say(PROMPT, file=self._out, end="")
 
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
-        """Print a message; warnings and errors are marked by a word."""
         del remedy
         self._print(message if severity == "information" else f"{severity.capitalize()}: {message}")
 
     def opened(self, agent: Agent, entry: int | None = None) -> None:
-        """Print the session's title, and its last answer if it is continued."""
         del entry
         session = agent.session
         if session.leaf is not None:
@@ -307,14 +305,13 @@ class PlainFrontend(Frontend):
             super().put_back(text)
 
     def show(self, page: Page) -> None:
-        """Print a page; of pages that only a screen can show, what they list."""
         match page:
             case Report() | RacePage() | Output():
                 lines = page.text.splitlines()
             case DiffPage():
                 lines = diff_text(page.files).splitlines()
             case JobsPage():
-                lines = job_lines(self._agent.jobs)
+                lines = job_lines(self.controller.open_agent.jobs)
             case HelpPage():
                 lines = [f"/{row.name} {row.argument}: {row.help}".replace(" :", ":") for row in command_table()]
             case ContextPage():
@@ -458,19 +455,13 @@ class PlainFrontend(Frontend):
         self._settle(request, PermissionAnswer(Decision.SESSION, patterns=tuple(patterns)))
 
     def _settle(self, request: PermissionRequest, answer: PermissionAnswer) -> None:
-        self._agent.answer_permission(request.call_id, answer)
+        self.controller.open_agent.answer_permission(request.call_id, answer)
 
     # -- the session ------------------------------------------------------------------------------------------------
 
-    @property
-    def _agent(self) -> Agent:
-        if self.controller.agent is None:
-            raise CommandError("No session is open.")
-        return self.controller.agent
-
     def _context_lines(self) -> list[str]:
-        shown = self._agent.inspector.map()
-        lines = [_size_text(self._agent)]
+        shown = self.controller.open_agent.inspector.map()
+        lines = [_size_text(self.controller.open_agent)]
         tools = [block for block in shown.blocks if block.kind == "tool_schema"]
         lines.append(f"{plural(len(tools), 'tool')}, {tokens(sum(block.tokens for block in tools))} tokens, in context")
         for block in shown.blocks:
@@ -484,12 +475,12 @@ class PlainFrontend(Frontend):
 
     async def _tree(self) -> None:
         """Print the tree, and go to the entry whose number is typed."""
-        agent = self._agent
-        for line in tree_lines(agent.session):
+        for line in tree_lines(self.controller.open_agent.session):
             self._print(line)
         typed = await self.ask(TextLine("Number of the entry to go to; an empty line stays here"))
-        if typed is None or (agent := self.controller.idle_agent) is None:  # type: ignore[assignment]  # None leaves
+        if typed is None:
             return
+        agent = self.controller.idle_agent
         number = typed.removeprefix("#")
         if not number.isdecimal():
             raise CommandError(f"“{one_line(typed, 40)}” is not the number of an entry.")
@@ -545,8 +536,8 @@ class PlainFrontend(Frontend):
         state = {"done": "Done", "length": "Done, the answer was cut off", "interrupted": "Stopped"}.get(ended.reason)
         if ended.error:
             self._print(f"Error: {ended.error}" if ended.reason == "error" else ended.error)
-        cost = self._agent.session_cost()
-        parts = [state or "Ended", _size_text(self._agent), f"cost {money(cost)}" if cost else ""]
+        cost = self.controller.open_agent.session_cost()
+        parts = [state or "Ended", _size_text(self.controller.open_agent), f"cost {money(cost)}" if cost else ""]
         self._print(f"{', '.join(filter(None, parts))}.")
 
     def _print_answer(self, line: str) -> None:
@@ -641,7 +632,6 @@ def _size_text(agent: Agent) -> str:
 
 
 def run_plain(arguments: Namespace) -> int:
-    """Run plain mode on standard input and output; returns the exit code."""
     return run_to_end(_run(arguments))
 
 

@@ -13,7 +13,6 @@ from tui_agent.session.session import Session
 
 
 def run_result(arguments: Namespace) -> int:
-    """Print the patch, write it to a file, or commit the changes to a branch."""
     name, _, number = arguments.id.partition("#")
     if number and not number.isdigit():
         raise UsageError(f"“{arguments.id}” is not a session: write ID, or ID#N for the branch that leads to entry N.")

@@ -34,7 +34,6 @@ DATABASE = "sessions.db"
 
 
 def open_store() -> Store:
-    """Open the user's sessions, making the file on first use."""
     directory = data_dir()
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)

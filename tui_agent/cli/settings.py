@@ -107,7 +107,6 @@ def _what_instead(key: str, config: Config) -> str:
 
 
 def _print_all() -> None:
-    """Print every setting, set or not, with its value and where that comes from."""
     from tui_agent.setting_rows import UNSET, setting_rows
 
     loaded = load_config()

@@ -19,7 +19,6 @@ from tui_agent.session.store import Store
 
 
 def run_export(store: Store, arguments: Namespace) -> int:
-    """Write one session to a file or standard output."""
     name, _separator, entry = arguments.id.partition("#")
     if _separator and not entry.isdigit():
         raise UsageError(f"“{entry}” is not the number of an entry: ID#412 is the branch that leads to #412.")
@@ -102,7 +101,6 @@ def _import_files(store: Store, files: Sequence[Path], source: str | None, argum
 
 
 def _run_detect(store: Store, arguments: Namespace) -> int:
-    """List what other programs keep on this machine, and take in the one with a number."""
     found = find_sessions(Path.home())
     if arguments.source != "auto":
         found = [one for one in found if one.format == arguments.source]

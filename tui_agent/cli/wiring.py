@@ -169,7 +169,6 @@ class Wiring:
         return state_of_project(cwd, self.trust)
 
     async def aclose(self) -> None:
-        """End what was started for models and servers, and close the sessions."""
         await asyncio.gather(self.client.aclose(), self.extensions.aclose())
         self.store.purge()
         self.store.close()
@@ -177,7 +176,6 @@ class Wiring:
     # -- sessions -------------------------------------------------------------------------------------------
 
     def create(self, *, demo: bool) -> Session:
-        """Make a new session here; the demo's is in a scratch directory of its own."""
         cwd = self._demo_directory() if demo else self.cwd
         return self.hold(self.open(self.store.create_session(cwd).id, demo=demo))
 
