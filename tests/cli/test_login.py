@@ -104,17 +104,6 @@ def test_at_a_terminal_the_key_is_asked_for_unseen_and_whether_to_keep_it(
     assert KEY not in str(capsys.readouterr())
 
 
-def test_a_variable_is_named(
-    server: ListServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["login", "openai", "--env", "WORK_KEY"]) == 1
-    assert "WORK_KEY is not set" in capsys.readouterr().err
-    monkeypatch.setenv("WORK_KEY", KEY)
-    assert run(["login", "openai", "--env", "WORK_KEY"]) == 0
-    assert 'api_key_env = "WORK_KEY"' in (config_dir() / "config.toml").read_text()
-    assert not (config_dir() / "credentials.json").exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

@@ -122,7 +122,7 @@ async def test_the_tree_and_the_context_are_lines_and_a_number_goes_there(tmp_pa
         ("You: ", "first"),
         ("One.", "second"),
         ("Two.", "/context"),
-        ("in context: second", "/tree"),
+        ("  second", "/tree"),
         ("Number of the entry", "3"),
         ("Moved to", "/tree"),
         ("on another branch", ""),

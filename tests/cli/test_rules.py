@@ -14,24 +14,29 @@ def permissions(path: Path) -> object:
     return tomllib.loads(path.read_text()).get("permissions")
 
 
-def test_a_rule_of_a_session_is_kept_beside_those_there_are(tmp_path: Path) -> None:
-    path = tmp_path / "config.toml"
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's configuration file."""
+    monkeypatch.setenv("TUI_AGENT_CONFIG_DIR", str(tmp_path))
+    return tmp_path / "config.toml"
+
+
+def test_a_rule_of_a_session_is_kept_beside_those_there_are(path: Path) -> None:
     path.write_text('model = "a/b"\n[permissions]\nbash = "ask"\n')
-    assert keep_rule(Rule("bash", "git commit *", Action.ALLOW, "session"), path) is None
-    assert keep_rule(Rule("bash", "rm *.tmp", Action.ALLOW, "session", literal=True), path) is None
+    assert keep_rule(Rule("bash", "git commit *", Action.ALLOW, "session"), path.parent) is None
+    assert keep_rule(Rule("bash", "rm *.tmp", Action.ALLOW, "session", literal=True), path.parent) is None
     assert permissions(path) == {"bash": {"*": "ask", "git commit *": "allow", "rm [*].tmp": "allow"}}
     assert load_config(path, {}).config.model == "a/b"
 
 
-def test_a_rule_is_removed_from_where_it_is_kept_or_said_why_not(tmp_path: Path) -> None:
-    path = tmp_path / "config.toml"
+def test_a_rule_is_removed_from_where_it_is_kept_or_said_why_not(path: Path) -> None:
     path.write_text('[permissions]\nedit = "allow"\nbash = {"rm *" = "deny", "*" = "ask"}\n')
-    assert forget_rule(Rule("bash", "rm *", Action.DENY, "user"), path) is None
-    assert forget_rule(Rule("edit", "*", Action.ALLOW, "user"), path) is None
+    assert forget_rule(Rule("bash", "rm *", Action.DENY, "user"), path.parent) is None
+    assert forget_rule(Rule("edit", "*", Action.ALLOW, "user"), path.parent) is None
     assert permissions(path) == {"bash": {"*": "ask"}}
-    assert "environment" in (forget_rule(Rule("read", "*", Action.DENY, "user"), path) or "")
-    assert ".tui-agent/config.toml" in (forget_rule(Rule("bash", "*", Action.ALLOW, "project"), path) or "")
-    assert forget_rule(Rule("bash", "x", Action.ALLOW, "session"), path) is None
+    assert "environment" in (forget_rule(Rule("read", "*", Action.DENY, "user"), path.parent) or "")
+    assert ".tui-agent/config.toml" in (forget_rule(Rule("bash", "*", Action.ALLOW, "project"), path.parent) or "")
+    assert forget_rule(Rule("bash", "x", Action.ALLOW, "session"), path.parent) is None
 
 
 def test_a_trusted_projects_settings_stand_between_the_users_and_the_environment(tmp_path: Path) -> None:
@@ -53,15 +58,15 @@ def test_a_mistake_in_a_projects_file_names_that_file(tmp_path: Path) -> None:
         load_config(tmp_path / "config.toml", {}, project=project)
 
 
-def test_a_rule_for_one_project_is_kept_apart_and_taken_out_again(tmp_path: Path) -> None:
-    path, project = tmp_path / "config.toml", tmp_path / "my app"
+def test_a_rule_for_one_project_is_kept_apart_and_taken_out_again(path: Path) -> None:
+    project = path.parent / "my app"
     rule = Rule("bash", "make *", Action.ALLOW, "here")
-    assert keep_rule(rule, path, project=project) is None
-    assert keep_rule(Rule("bash", "ls", Action.ALLOW, "user"), path, project=project) is None
+    assert keep_rule(rule, project) is None
+    assert keep_rule(Rule("bash", "ls", Action.ALLOW, "user"), project) is None
     loaded = load_config(path, environ={})
     assert loaded.config.permissions == {"bash": {"ls": "allow"}}
     assert loaded.config.projects[str(project)].permissions == {"bash": {"make *": "allow"}}
-    assert forget_rule(rule, path, project=project) is None
+    assert forget_rule(rule, project) is None
     assert load_config(path, environ={}).config.projects[str(project)].permissions == {}
 
 

@@ -29,7 +29,6 @@ class FakeLogins:
 
     def __init__(self, *trials: Trial) -> None:
         self.kept: dict[str, str] = {}
-        self.variables: dict[str, str] = {}
         self.tried: list[str] = []
         self.trials = list(trials)
 
@@ -47,16 +46,9 @@ class FakeLogins:
         self.tried.append(key)
         return self.trials.pop(0)
 
-    async def try_variable(self, provider: str, variable: str) -> Trial:
-        return await self.try_key(provider, variable)
-
     def keep_key(self, provider: str, key: str | Login) -> str:
         self.kept[provider] = key.key if isinstance(key, Login) else key
         return "The key is kept in the system's keyring."
-
-    def keep_variable(self, provider: str, variable: str) -> str:
-        self.variables[provider] = variable
-        return "The name GROQ_API_KEY is kept in config.toml."
 
     def forget(self, provider: str) -> str:
         del self.kept[provider]
@@ -138,20 +130,6 @@ async def test_a_key_that_could_not_be_tried_is_kept_when_the_user_says_so(tmp_p
             await pilot.press("escape")
         await until(task.done, pilot)
         assert bool(logins.kept) is keep
-
-
-async def test_a_variable_is_named_instead(tmp_path: Path) -> None:
-    logins = FakeLogins(GOOD)
-    stage = staged(tmp_path, logins)
-    async with stage.run() as pilot:
-        await stage.main.controller.run("login", "groq")
-        await shown(stage, pilot, ChoiceScreen)
-        await pilot.press("down", "enter")
-        assert "GROQ_API_KEY" in await shown(stage, pilot, LineScreen)
-        await pilot.press("ctrl+u")
-        await write(pilot, "WORK_KEY")
-        await pilot.press("enter")
-        await until(lambda: logins.variables == {"groq": "WORK_KEY"}, pilot)
 
 
 @pytest.mark.parametrize(

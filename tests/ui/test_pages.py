@@ -10,7 +10,7 @@ from textual.widgets import Static
 from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.app.copy_commands import USAGE, last_code
 from tui_agent.app.frontend import Choice, LongText, TextLine
-from tui_agent.app.reports import todo_lines
+from tui_agent.app.report_commands import todo_lines
 from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
 from tui_agent.trust import ProjectState
 from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen, LongTextScreen, ReportScreen, TrustScreen

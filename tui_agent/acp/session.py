@@ -43,10 +43,8 @@ from tui_agent.agent.permissions import in_words
 from tui_agent.agent.preparing import prepare
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.controller import Controller
-from tui_agent.app.find_commands import find_report
 from tui_agent.app.frontend import (
     Choice,
-    FindPage,
     Frontend,
     JobsPage,
     Page,
@@ -120,15 +118,10 @@ class EditorFrontend(Frontend):
 
     def show(self, page: Page) -> None:
         match page:
-            case FindPage(query=query) if query:
-                self._session.controller.soon(self._tell_found(query))
             case JobsPage():
                 self.show(Report(page.title, job_lines(self._session.agent.jobs)))
             case _:
                 super().show(page)
-
-    async def _tell_found(self, query: str) -> None:
-        self.show(await find_report(self._session.controller, query))
 
     def go_to(self, request: OpenRequest) -> None:
         del request

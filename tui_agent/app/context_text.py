@@ -3,6 +3,7 @@
 import json
 
 from tui_agent.agent.context_map import ContextBlock, ContextMap
+from tui_agent.app.copy_commands import text_of as entry_text
 from tui_agent.app.format import age, money, plural, tokens
 from tui_agent.context.budget import head_sections
 from tui_agent.context.cache import BreakCause, CacheMiss, CacheState, PrefixBreak
@@ -10,16 +11,7 @@ from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings
 from tui_agent.context.request import ModelRequest, wire_message, wire_tool
 from tui_agent.context.view import EntryState
-from tui_agent.session.entries import (
-    AssistantEntry,
-    BranchSummaryEntry,
-    CompactionEntry,
-    Entry,
-    ShellEntry,
-    SystemEntry,
-    ToolResultEntry,
-    UserEntry,
-)
+from tui_agent.session.entries import Entry, SystemEntry
 
 CAUSES: dict[str, str] = {
     BreakCause.MODEL: "another model has no cache of it",
@@ -141,20 +133,5 @@ def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> 
             texts.extend(f"{call.tool} {call.arguments}" for call in message.tool_calls)
     hidden = block.hidden or block.state is EntryState.DROPPED
     if hidden and block.state not in {EntryState.LIVE, EntryState.PINNED} and entry is not None:
-        texts.append(f"Not shown to the model:\n{_original(entry)}")
+        texts.append(f"Not shown to the model:\n{entry_text(entry)}")
     return "\n\n".join(text for text in texts if text)
-
-
-def _original(entry: Entry) -> str:
-    match entry:
-        case ToolResultEntry() | ShellEntry():
-            return entry.output
-        case UserEntry():
-            return entry.text
-        case AssistantEntry():
-            calls = (f"{call.tool} {call.arguments}" for call in entry.tool_calls)
-            return "\n".join(filter(None, [entry.text, *calls]))
-        case CompactionEntry() | BranchSummaryEntry():
-            return entry.summary
-        case _:
-            return entry.preview

@@ -64,6 +64,11 @@ COPYING = "Copying the session …"
 
 SESSIONLESS_COMMANDS = frozenset({"quit", "exit", "help", "keys", "doctor"})
 """Commands that need no session."""
+_WAYS = (
+    (OpenHow.FORK, "Fork it: continue here in a copy"),
+    (OpenHow.TAKE_OVER, "Take it over: the other program can only read on"),
+)
+"""How to continue with a session that another program has."""
 _REMEDY: Final = ("send", "to choose how to continue", "screen.choose_how")
 
 
@@ -269,36 +274,32 @@ class Controller:
         await self.close()
         agent = self.agent = self.services.make_agent(session)
         self._unsubscribe = agent.subscribe(lambda event: self._heard(agent, event))
-        agent.mcp.asker = self._answer_server
+
+        async def answer_server(question: ServerQuestion) -> Answer:
+            from tui_agent.agent.mcp.questions import Answer
+            from tui_agent.app.server_questions import ask
+
+            # What goes wrong is no answer.
+            return await self.attempt(ask(self, question)) or Answer()
+
+        agent.mcp.asker = answer_server
         self.frontend.opened(agent, request.entry)
         self.outbox.send_early()
         return agent
 
     def _heard(self, agent: Agent, event: AgentEvent) -> None:
-        """Pass an event on; a run in plan mode ends in a question."""
+        """Pass an event on; ask about the plan that a run has made, unless the user is writing."""
         from tui_agent.agent.events import RunEnded
-
-        self._hear(event)
-        if isinstance(event, RunEnded) and event.reason == "done" and self.frontend.is_attended:
-            self._offer_plan(agent)
-
-    def _offer_plan(self, agent: Agent) -> None:
-        """Ask about the plan that a run has made, unless the user is writing."""
         from tui_agent.app.mode_commands import plan_of
 
-        if not plan_of(agent, headed=True):
+        self._hear(event)
+        is_done = isinstance(event, RunEnded) and event.reason == "done" and self.frontend.is_attended
+        if not is_done or not plan_of(agent, headed=True):
             return
         if self.frontend.draft.strip() or agent.queue.steer or agent.queue.follow_up:
             self.say(PLAN_READY)
         else:
             self.deciding = self.begin("plan")
-
-    async def _answer_server(self, question: ServerQuestion) -> Answer:
-        """Ask what a server wants to know; what goes wrong is no answer."""
-        from tui_agent.agent.mcp.questions import Answer
-        from tui_agent.app.server_questions import ask
-
-        return await self.attempt(ask(self, question)) or Answer()
 
     def open_soon(self, request: OpenRequest) -> None:
         self.soon(self.open(request))
@@ -327,7 +328,8 @@ class Controller:
             self.outbox.take_back()
 
     async def _ask_how_to_open(self, request: OpenRequest, held: SessionHeld) -> None:
-        how = await self.ask(held_question(held.pid, held.host))
+        question = f"This session is open in process {held.pid} on {one_line(held.host, 40)}."
+        how = await self.ask(Choice(question, [(OpenHow.READ_ONLY, "Read it only"), *_WAYS]))
         if how is None:
             self._stay_without(request)
         else:
@@ -354,28 +356,13 @@ class Controller:
         if self.agent is None:
             return
         session_id = self.agent.session.id
-        answers = [
-            (OpenHow.FORK, "Fork it: continue here in a copy"),
-            (OpenHow.TAKE_OVER, "Take it back: the other program can only read on"),
-        ]
         question = "Another program took this session over."
-        how = await self.ask(Choice(question, answers, "What is in the prompt stays there, unsent."))
+        how = await self.ask(Choice(question, _WAYS, "What is in the prompt stays there, unsent."))
         if how is not None:
             draft = self.frontend.draft
             await self.open(OpenRequest(session_id, OpenHow(how)))
             # Opening brings back what was kept of a session, which is older than what is in the prompt.
             self.frontend.set_draft(draft)
-
-
-def held_question(pid: int, host: str) -> Choice:
-    return Choice(
-        f"This session is open in process {pid} on {one_line(host, 40)}.",
-        [
-            (OpenHow.READ_ONLY, "Read it only"),
-            (OpenHow.FORK, "Fork it: continue here in a copy"),
-            (OpenHow.TAKE_OVER, "Take it over: the other program can only read on"),
-        ],
-    )
 
 
 class Outbox:

@@ -60,7 +60,7 @@ def last_code(answers: Iterable[str]) -> str | None:
     return None
 
 
-def text_of(entry: Entry, blob: Callable[[str], bytes | None]) -> str:  # noqa: PLR0911 - one arm per kind
+def text_of(entry: Entry, blob: Callable[[str], bytes | None] = lambda _digest: None) -> str:  # noqa: PLR0911 - one arm per kind
     """Return an entry's text: a message, an answer or its calls, all of an output, also what the model did not see."""
     from tui_agent.session import entries
     from tui_agent.session.path_queries import typed_text

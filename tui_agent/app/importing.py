@@ -1,7 +1,7 @@
 """Taking in sessions of files: what each import did, in words, for the command line and the screen."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tui_agent.context.tokens import TokenCounter
@@ -9,10 +9,7 @@ from tui_agent.safe_text import one_line
 from tui_agent.session.errors import StoreError
 from tui_agent.session.formats.importing import ImportChange, Imported, import_file
 from tui_agent.session.formats.reading import ImportRefused, NoConversation
-from tui_agent.session.formats.table import files_of
 from tui_agent.session.store import Store
-
-__all__ = ["Importer", "import_all", "names_of", "of_file", "summary_of", "why_refused"]
 
 _ESTIMATED_AS = "gpt-4o"
 """Whose encoding counts the tokens of entries that come without; models differ little."""
@@ -30,22 +27,34 @@ class Importer:
         self._estimate = TokenCounter(_ESTIMATED_AS).estimate
         self._came: Counter[ImportChange] = Counter()
         self._empty = 0
+        self.failed = 0
+        """Files and sessions that could not be read."""
 
-    def take(self, path: Path) -> Sequence[Imported] | StoreError:
-        """Import a file and return its sessions, or why none of it was stored."""
-        try:
-            imported = import_file(
-                self._store, path, estimate=self._estimate, source=self._source, skip_damaged=self._skip_damaged
-            )
-        except NoConversation as error:
-            self._empty += 1
-            return error
-        except StoreError as error:
-            return error
-        self._came.update(one.came for one in imported)
-        return imported
+    def run(self, files: Sequence[Path]) -> Iterator[tuple[Path, Sequence[Imported] | None, list[str]]]:
+        """Yield each file with its sessions and what to say of them, a line each; None where nothing of it was stored.
 
-    def total(self, failed: int) -> str:
+        Of several files those without a conversation are only counted.
+        """
+        several, names = len(files) > 1, _names_of(files)
+        for path in files:
+            try:
+                imported = import_file(
+                    self._store, path, estimate=self._estimate, source=self._source, skip_damaged=self._skip_damaged
+                )
+            except StoreError as error:
+                if several and isinstance(error, NoConversation):
+                    self._empty += 1
+                    continue
+                self.failed += 1
+                yield path, None, [_of_file(names[path], _why_refused(error))]
+                continue
+            self.failed += sum(len(one.refused) for one in imported)
+            self._came.update(one.came for one in imported)
+            lines = [_summary_of(one) for one in imported]
+            yield path, imported, [_of_file(names[path], line) for line in lines] if several else lines
+
+    def total(self) -> str:
+        failed = self.failed
         parts = [f"{count} {_TOTALS[came]}" for came in ImportChange if (count := self._came[came])]
         if failed:
             parts.append(f"{failed} could not be read" if failed == 1 else f"{failed} files could not be read")
@@ -63,7 +72,7 @@ _TOTALS = {
 }
 
 
-def summary_of(imported: Imported) -> str:
+def _summary_of(imported: Imported) -> str:
     name = f"“{one_line(imported.title, 60)}”" if imported.title else "a session"
     short = imported.session_id[-8:]
     told = f"{name} is already here as {short}; nothing was changed."
@@ -95,8 +104,8 @@ def _damaged_lines(numbers: Sequence[int]) -> str:
     return f"{lines} could not be read and {'was' if len(numbers) == 1 else 'were'} left out: {named}{more}."
 
 
-def why_refused(error: Exception) -> str:
-    said = error.message if isinstance(error, StoreError) else str(error)
+def _why_refused(error: StoreError) -> str:
+    said = error.message
     if isinstance(error, ImportRefused) and ", line " in said:
         return f"{said} Nothing of the file was imported; --skip-damaged leaves such lines out."
     if isinstance(error, ImportRefused) and ", message " in said:
@@ -104,7 +113,7 @@ def why_refused(error: Exception) -> str:
     return said
 
 
-def names_of(files: Sequence[Path]) -> dict[Path, str]:
+def _names_of(files: Sequence[Path]) -> dict[Path, str]:
     """Return a name for each file: the end of its path, as long as it takes to tell it from the others."""
     names: dict[Path, str] = {}
     waiting, length = list(files), 1
@@ -117,34 +126,7 @@ def names_of(files: Sequence[Path]) -> dict[Path, str]:
     return names
 
 
-def of_file(name: str, told: str) -> str:
+def _of_file(name: str, told: str) -> str:
     """Return what is told of a file with its name before it; a text that begins with the file's name gets this one."""
     shown, own = one_line(name, 120), one_line(name.rpartition("/")[2], 120)
     return f"{shown}{told.removeprefix(own)}" if told.startswith(own) else f"{shown}: {told}"
-
-
-def import_all(store: Store, path: Path) -> tuple[tuple[str, ...], list[Imported], int]:
-    """Import a file or every file of a directory; return what to tell, the sessions, and how many files failed.
-
-    Raises:
-        ImportRefused: there is no file.
-    """
-    importer = Importer(store)
-    told: list[str] = []
-    imported: list[Imported] = []
-    failed = 0
-    files = files_of(path)
-    several = len(files) > 1
-    names = names_of(files)
-    for file in files:
-        outcome = importer.take(file)
-        if isinstance(outcome, NoConversation) and several:
-            continue
-        if isinstance(outcome, StoreError):
-            failed += 1
-            told.append(of_file(names[file], why_refused(outcome)))
-        else:
-            imported += outcome
-            lines = map(summary_of, outcome)
-            told += (of_file(names[file], line) for line in lines) if several else lines
-    return (*told, importer.total(failed)) if several else tuple(told), imported, failed

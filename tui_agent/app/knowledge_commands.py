@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from tui_agent.app.commands import Command
-from tui_agent.app.format import one_line
+from tui_agent.app.format import one_line, visible
 from tui_agent.app.frontend import Choice, EquipmentLine, EquipmentPage, Heading, Report
 from tui_agent.app.model_commands import may_reread
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from tui_agent.agent.agent import Agent
+    from tui_agent.agent.knowledge.knowledge import CommandRow
     from tui_agent.app.controller import Controller
+    from tui_agent.session.entries import ToolSchema
+    from tui_agent.tools.base import Tool
+    from tui_agent.tools.functions.tool_files import ToolFiles
 
 
 AGENTS, SKILLS, TOOLS, SERVERS = "Agents", "Skills", "Tools", "MCP servers"
@@ -21,13 +28,11 @@ AGENTS, SKILLS, TOOLS, SERVERS = "Agents", "Skills", "Tools", "MCP servers"
 
 async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None:
     """Show what the agent works with on one page, or one part where there is no screen; files as they are now."""
-    from tui_agent.app import reports
-
     ports, count = owner.ports, owner.ports.directory.counter(owner.model).schema
     await ports.read_tool_files()
     told = {
-        SKILLS: reports.skills_lines(owner.commands()),
-        TOOLS: reports.tools_lines(ports.tools, ports.tool_files, count),
+        SKILLS: skills_lines(owner.commands()),
+        TOOLS: tools_lines(ports.tools, ports.tool_files, count),
     }
     if not controller.frontend.has_screen:
         controller.show(Report(at, told[at]) if at in told else EquipmentPage())
@@ -41,6 +46,32 @@ async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None
         lines += [EquipmentLine(type(row)(f"  {row}")) for row in rows if row]
     lines += [EquipmentLine(""), EquipmentLine(Heading(SERVERS))]
     controller.show(EquipmentPage(lines, at))
+
+
+def tools_lines(own: Iterable[Tool[Any]], files: ToolFiles, count: Callable[[ToolSchema], int]) -> list[str]:
+    lines = [f"Built in: {', '.join(tool.name for tool in own if tool.offered)}.", "Tools of servers: /mcp."]
+    for shown, tools in groupby(files.tools, lambda tool: tool.shown):
+        lines += ["", Heading(visible(shown))]
+        for number, tool in enumerate(tools):
+            declared = tool.declared.words() if not number else ""
+            lines += [f"  It {visible(declared)}."] if declared else []
+            lines.append(f"  {tool.name}: {visible(one_line(tool.description, 90))} ({count(tool.schema())} tokens)")
+    lines += ["", *map(visible, files.problems)] if files.problems else []
+    if not files.tools and not files.problems:
+        lines.append("A file in .tui-agent/tools of the project adds tools: each of its typed functions is one.")
+    return lines
+
+
+def skills_lines(rows: Iterable[CommandRow]) -> list[str]:
+    from tui_agent.session.entries import SKILL_PREFIX
+
+    skills = [row for row in rows if row.name.startswith(SKILL_PREFIX)]
+    if not skills:
+        return ["There are no skills. A skill is a folder with a SKILL.md in .agents/skills of the project."]
+    lines: list[str] = ["The agent loads one when it fits; /skill:NAME TASK has it used."]
+    for row in skills:
+        lines += ["", Heading(visible(row.name.removeprefix(SKILL_PREFIX))), f"  {visible(row.description)}"]
+    return lines
 
 
 def kinds_of(owner: Agent) -> dict[str, str]:
@@ -78,7 +109,7 @@ async def agent(controller: Controller, argument: str) -> None:
 
 @Command("mcp", "show MCP servers: state, tools, log, login", argument="[reload]", needs_screen=True, place=260)
 async def mcp(controller: Controller, argument: str) -> None:
-    """Show the servers; ``reload`` reads settings anew, ``restart NAME`` and ``log NAME LEVEL`` act on one."""
+    """Show the servers; ``reload`` reads settings anew, ``restart NAME`` starts one again."""
     owner = controller.open_agent
     word, _, name = argument.partition(" ")
     match word, name.strip():
@@ -90,25 +121,8 @@ async def mcp(controller: Controller, argument: str) -> None:
         case "restart", server if server:
             await owner.ports.mcp.restart(server)
             controller.say(f"{server} was restarted.")
-        case "log", rest if len(words := rest.rsplit(maxsplit=1)) == 2:
-            await _set_log_level(controller, owner, *words)
         case _:
-            raise CommandError("Use /mcp, /mcp reload, /mcp restart NAME or /mcp log NAME LEVEL.")
-
-
-async def _set_log_level(controller: Controller, owner: Agent, server: str, level: str) -> None:
-    """Ask a server for messages from a level on, and keep that for a server of the user's file."""
-    from tui_agent.agent.mcp.records import LogLevel
-
-    levels = get_args(LogLevel)
-    known = next((one for one in levels if one == level), None)
-    if known is None:
-        raise CommandError(f"There is no level “{one_line(level, 40)}”; there are {', '.join(levels)}.")
-    await owner.ports.mcp.set_log_level(server, known)
-    of_user = any(row.name == server and row.source == "user" for row in owner.mcp.status())
-    if of_user:
-        controller.services.save_setting(f'mcp."{server}".log_level', level)
-    controller.say(f"{server} is asked for messages from {level} on; /mcp shows them.")
+            raise CommandError("Use /mcp, /mcp reload or /mcp restart NAME.")
 
 
 @Command("init", "have the model write AGENTS.md", argument="[HINT]", place=280)

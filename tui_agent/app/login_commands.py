@@ -11,11 +11,10 @@ from tui_agent.app.frontend import Choice, ModelChoice, Pick, PickRow, Question,
 from tui_agent.errors import UserFacingError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from tui_agent.app.controller import Controller
     from tui_agent.app.logins import LoginController, LoginRow
-    from tui_agent.model.discovery import Trial
     from tui_agent.model.logins import Login
     from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
 
@@ -97,17 +96,13 @@ async def _take_key(controller: Controller, port: LoginController, row: LoginRow
         answers = [
             *((key, text) for way, key, text in sign_in if way in row.ways),
             ("paste", "Paste the key"),
-            ("variable", "Name the environment variable that holds it"),
         ]
         kept = f"\nA key is kept in {where}."
         note = f"\n{row.note}" if row.note else ""
         how = await controller.ask(Choice(f"Log in to {row.name}", answers, made + now + kept + note))
         if not how:
             return ""
-        if how in ("paste", "variable"):
-            sentence = await _enter(controller, port, row, is_variable=how == "variable")
-        else:
-            sentence = await _sign_in(controller, port, row, how)
+        sentence = await (_enter(controller, port, row) if how == "paste" else _sign_in(controller, port, row, how))
         if sentence is not None:
             return sentence
 
@@ -161,30 +156,24 @@ async def _wait_for_sign_in(
         await asyncio.gather(signing, asking, return_exceptions=True)
 
 
-async def _enter(controller: Controller, port: LoginController, row: LoginRow, *, is_variable: bool) -> str | None:
-    """Ask for a key, or a variable that holds it; try and keep it. None when it is not to be kept.
+async def _enter(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
+    """Ask for a key, try and keep it. None when it is not to be kept.
 
     The user says whether to keep one whose trial did not show that it is good.
     """
-    try_it: Callable[[str, str], Awaitable[Trial]] = port.try_variable if is_variable else port.try_key
-    keep_it: Callable[[str, str], str] = port.keep_variable if is_variable else port.keep_key
-    if is_variable:
-        question = TextLine(f"Variable with the key of {row.name}", row.variable, confirm="try it")
-    else:
-        details = "It is not shown, logged or sent elsewhere."
-        question = TextLine(f"Key of {row.name}", confirm="try it", details=details, hidden=True)
-    entered = await controller.ask(question)
+    details = "It is not shown, logged or sent elsewhere."
+    entered = await controller.ask(TextLine(f"Key of {row.name}", confirm="try it", details=details, hidden=True))
     if not entered:
         return None
     controller.frontend.announce(f"Trying the key at {row.name} …")
-    trial = await try_it(row.id, entered)
+    trial = await port.try_key(row.id, entered)
     controller.frontend.clear_notice()
     if trial.verdict != "accepted":
         keep = [("keep", "Keep it all the same")] if trial.verdict == "unknown" else []
         title = "The key could not be tried" if keep else "The key was not accepted"
         if await controller.ask(Choice(title, [*keep, ("again", "Enter another")], trial.sentence)) != "keep":
             return None
-    return f"{trial.sentence} {await asyncio.to_thread(keep_it, row.id, entered)}"
+    return f"{trial.sentence} {await asyncio.to_thread(port.keep_key, row.id, entered)}"
 
 
 async def _begin_with_model(controller: Controller, port: LoginController, kept: str) -> None:

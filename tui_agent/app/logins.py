@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from tui_agent.config import Config, set_value
+from tui_agent.config import Config
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import Addresses, AddressSetting
 from tui_agent.model.keys import Keys
@@ -99,14 +99,6 @@ class LoginController:
         asked = PROVIDERS[provider]
         return await try_key(asked, self._place(asked), key)
 
-    async def try_variable(self, provider: str, variable: str) -> "Trial":
-        from tui_agent.model.discovery import Trial
-
-        value = os.environ.get(variable, "")
-        if not value.strip():
-            return Trial("refused", f"{variable} is not set where tui-agent was started.")
-        return await self.try_key(provider, value)
-
     def keep_key(self, provider: str, key: str | Login) -> str:
         """Keep a key from now on; return a sentence that says where, and what counts before it.
 
@@ -127,18 +119,6 @@ class LoginController:
             raise ValueError(f"{provider} offers no sign-in")
         kind = BrowserSignIn if way == "browser" else DeviceSignIn
         return kind(asked, asked.sign_in, self._client(asked))
-
-    def keep_variable(self, provider: str, variable: str) -> str:
-        """Look for a provider's key in a variable from now on; return a sentence that says so.
-
-        Raises:
-            ConfigError: the settings can't be written.
-        """
-        if variable in PROVIDERS[provider].keys:
-            return f"{variable} is looked at by itself."
-        path = set_value(f"providers.{provider}.api_key_env", variable).path
-        self._changed()
-        return f"The name {variable} is kept in {path}."
 
     def forget(self, provider: str) -> str:
         """Remove a key that was entered, give a token back; return a sentence on it, and where a key still comes from.

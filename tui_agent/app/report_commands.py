@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
@@ -12,6 +12,12 @@ from tui_agent.app.frontend import Heading, HelpPage, Output, Report
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
+
+TODO_MARKS: Mapping[str, str] = {"pending": "○", "in_progress": "◐", "done": "●", "cancelled": "–"}
+"""Marks of the states of a to-do."""
+NAME_CELLS = 19
+"""Cells for the name of a command; what it does stands below a longer one."""
+_STATES: Mapping[str, str] = {"in_progress": "  (now)", "cancelled": "  (cancelled)"}
 
 
 @Command("cost", "show tokens and dollars spent", place=340)
@@ -30,23 +36,33 @@ async def cost(controller: Controller, argument: str) -> None:
 
 @Command("todo", "show the model's to-do list", place=350)
 async def todo(controller: Controller, _argument: str) -> None:
-    from tui_agent.app import reports
     from tui_agent.tools.todo import current_todos
 
     todos = current_todos(controller.open_agent.session.active_path())
-    controller.show(Report("To-dos", reports.todo_lines([(str(todo.status), todo.content) for todo in todos])))
+    controller.show(Report("To-dos", todo_lines([(str(todo.status), todo.content) for todo in todos])))
+
+
+def todo_lines(todos: Sequence[tuple[str, str]]) -> list[str]:
+    if not todos:
+        return ["The model has made no list here. It makes one for work of several steps."]
+    done = sum(status == "done" for status, _text in todos)
+    rows = [f"{TODO_MARKS.get(status, '○')} {visible(text)}{_STATES.get(status, '')}" for status, text in todos]
+    return [Heading(f"{done} of {len(todos)} done"), "", *rows]
 
 
 @Command("help", "find a command, a key or a setting", key="f1", hint="help", aliases=("keys",), place=390)
 async def show_help(controller: Controller, _argument: str) -> None:
-    from tui_agent.app import reports
-
     if controller.frontend.has_screen:
         controller.show(HelpPage())
-    else:
-        controller.show(
-            Report("Help", reports.command_lines([replace(row, key="") for row in controller.commands], {}))
-        )
+        return
+    lines: list[str] = [Heading("Commands")]
+    for command in controller.commands:
+        name = f"/{command.name} {command.argument}".strip()
+        if len(name) > NAME_CELLS:
+            lines.append(f"  {name}")
+            name = ""
+        lines.append(f"  {name:<{NAME_CELLS}} {command.help}")
+    controller.show(Report("Help", lines))
 
 
 @Command("doctor", "check the setup and show warnings", place=410)

@@ -102,16 +102,13 @@ class AppServices(Protocol):
             StoreError: it can't be opened.
         """
 
-    def make_agent(self, session: Session) -> Agent:
-        """Return the agent of an opened session."""
+    def make_agent(self, session: Session) -> Agent: ...
 
-    def close_session(self, session: Session) -> None:
-        """Let go of a session, after its agent was closed."""
+    def close_session(self, session: Session) -> None: ...
 
     # -- settings -------------------------------------------------------------------------------------------------
 
-    def config(self) -> Config:
-        """Return the settings as last read."""
+    def config(self) -> Config: ...
 
     def save_setting(self, key: str, value: object) -> None:
         """Keep a setting (``ui.theme``, ``model``) in the user's configuration file."""
@@ -168,8 +165,7 @@ class AppServices(Protocol):
     def reread_cost(self, model: str, tokens: int) -> float | None:
         """Return what reading tokens anew costs more than reading them from the provider's cache, in US dollars."""
 
-    def price(self, model: str, usage: Reported) -> float | None:
-        """Return what a model takes for a request, in US dollars."""
+    def price(self, model: str, usage: Reported) -> float | None: ...
 
     def provider_keys(self) -> Mapping[str, str]:
         """Return where the key of each provider that can be used comes from, by the provider's name."""
@@ -185,8 +181,7 @@ class AppServices(Protocol):
 
     # -- files ----------------------------------------------------------------------------------------------------
 
-    async def list_files(self, root: Path) -> Sequence[str]:
-        """List the files below a directory, relative to it, ignored ones left out."""
+    async def list_files(self, root: Path) -> Sequence[str]: ...
 
     async def branch(self, cwd: Path) -> str | None:
         """Name the branch checked out, with ``*`` after it when tracked files are changed; None outside of git."""

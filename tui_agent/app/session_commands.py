@@ -15,36 +15,15 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import Entry
 
 
-@Command("new", "begin a new session", key="ctrl+n", needs_screen=True, place=10)
+@Command("new", "begin a new session; this one is kept", key="ctrl+n", aliases=("clear",), needs_screen=True, place=10)
 async def new(controller: Controller, _argument: str) -> None:
-    await controller.open(_new_session(controller))
-
-
-def _new_session(controller: Controller) -> OpenRequest:
-    """Return the request for a session like the open one: the demo goes on as the demo, which may be all there is."""
     from tui_agent.model.demo import DEMO_MODEL
 
-    return OpenRequest(demo=controller.agent is not None and controller.agent.model == DEMO_MODEL)
-
-
-@Command(
-    "clear",
-    "begin a new session; this one is kept",
-    argument="[NAME OF THIS ONE]",
-    needs_screen=True,
-    place=20,
-    yields=True,
-)
-async def clear(controller: Controller, argument: str) -> None:
-    """Begin a new session; the one that is left is kept, under a name if one is given."""
     agent = controller.agent
-    if agent is None or agent.session.leaf is None:
-        controller.say("This session is empty already.")
-        return
-    if argument:
-        agent.session.set_title(argument)
-    info = agent.session.info
-    if await controller.open(_new_session(controller)):
+    info = agent.session.info if agent is not None else None
+    # The demo goes on as the demo, which may be all there is.
+    opened = await controller.open(OpenRequest(demo=agent is not None and agent.model == DEMO_MODEL))
+    if opened and info is not None and info.entry_count:
         name = one_line(info.title or info.first_message, 50)
         controller.say(f"A new session. “{name}” is kept: /resume {info.id} or ctrl+s opens it again.")
 

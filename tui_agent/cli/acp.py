@@ -34,7 +34,7 @@ LINE_BYTES = 50 * 1024 * 1024
 def run_acp(arguments: Namespace) -> int:
     """Serve one editor until it closes standard input, or ask for a key where an editor has that done in a terminal."""
     if arguments.login:
-        return run_login(Namespace(provider="", env=None, force=False))
+        return run_login(Namespace(provider="", force=False))
     # Standard output is the protocol's; whatever else prints goes where errors go.
     sys.stdout.flush()
     out = os.fdopen(os.dup(1), "wb", buffering=0)

@@ -383,9 +383,6 @@ def _add_mcp(mcp: argparse.ArgumentParser) -> None:
 def _add_login(commands: "argparse._SubParsersAction[_Parser]") -> None:
     login = commands.add_parser("login", help="enter a provider's key, or sign in where the provider offers that")
     login.add_argument("provider", nargs="?", default="", help="id or name of the provider; without one, list them")
-    login.add_argument(
-        "--env", metavar="NAME", help="name the variable that holds the key, instead of entering the key"
-    )
     login.add_argument("--force", action="store_true", help="keep a key that could not be tried")
     logout = commands.add_parser("logout", help="remove a key that was entered")
     logout.add_argument("provider", nargs="?", default="", help="id or name of the provider; without one, list them")

@@ -5,21 +5,16 @@ import getpass
 import sys
 import termios
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
-from threading import Thread
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from tui_agent.app.logins import LoginController, LoginRow
 from tui_agent.cli.arguments import UsageError
+from tui_agent.cli.ending import run_to_end
 from tui_agent.cli.output import say
 from tui_agent.config import load_config
 from tui_agent.model.logins import Login, Logins
-
-if TYPE_CHECKING:
-    # It brings in httpx, which nothing needs before the first request.
-    from tui_agent.model.discovery import Trial
 
 
 def run_login(arguments: Namespace) -> int:
@@ -28,20 +23,8 @@ def run_login(arguments: Namespace) -> int:
     if provider.missing:
         say(f"{provider.name} needs {' and '.join(provider.missing)} to be set too.", file=sys.stderr)
         return 1
-    if arguments.env:
-        return _keep(
-            asyncio.run(controller.try_variable(provider.id, arguments.env)),
-            lambda: controller.keep_variable(provider.id, arguments.env),
-            force=arguments.force,
-        )
-    key = asyncio.run(_sign_in(controller, provider)) if provider.ways else _entered(provider)
-    if not key:
-        return 0
-    return _keep(
-        asyncio.run(controller.try_key(provider.id, key)),
-        lambda: controller.keep_key(provider.id, key),
-        force=arguments.force,
-    )
+    key = run_to_end(_sign_in(controller, provider)) if provider.ways else _entered(provider)
+    return _try(controller, provider, key, force=arguments.force) if key else 0
 
 
 def run_logout(arguments: Namespace) -> int:
@@ -123,29 +106,10 @@ async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
 
 async def _read_beside(other: "asyncio.Future[Login]", prompt: str) -> str:
     """Return a line that is entered, "" when ``other`` is done before."""
-    loop, entered = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
-
-    def read() -> None:
-        try:
-            line = partial(_settle, entered, _read(prompt), None)
-        except (UsageError, EOFError, OSError) as error:
-            line = partial(_settle, entered, "", error)
-        # The browser may have come first, and the program be at its end.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(line)
-
+    entered: asyncio.Future[Any] = asyncio.ensure_future(asyncio.to_thread(_read, prompt))
     with _terminal_as_it_was():
-        # A line that is waited for in a thread of a pool would hold up the end of the program.
-        Thread(target=read, daemon=True).start()
         await asyncio.wait({other, entered}, return_when=asyncio.FIRST_COMPLETED)
     return str(entered.result()) if entered.done() else ""
-
-
-def _settle(future: "asyncio.Future[str]", text: str, error: Exception | None) -> None:
-    if error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(text)
 
 
 @contextmanager
@@ -161,15 +125,16 @@ def _terminal_as_it_was() -> Iterator[None]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-def _keep(trial: "Trial", keep: Callable[[], str], *, force: bool) -> int:
-    """Keep a key whose trial did not fail; one that could not be tried is kept where the user wants it."""
+def _try(controller: LoginController, provider: LoginRow, key: str, *, force: bool) -> int:
+    """Keep a key that the provider accepts; one that could not be tried is kept where the user wants it."""
+    trial = asyncio.run(controller.try_key(provider.id, key))
     if trial.verdict == "accepted" or (force and trial.verdict == "unknown"):
-        say(f"{trial.sentence} {keep()}")
+        say(f"{trial.sentence} {controller.keep_key(provider.id, key)}")
         return 0
     can_keep = trial.verdict == "unknown"
     advice = " --force keeps it all the same." if can_keep and not sys.stdin.isatty() else ""
     say(f"{trial.sentence}{advice}", file=sys.stderr)
     if can_keep and sys.stdin.isatty() and input("Keep it all the same? [y/N] ").strip().lower() in {"y", "yes"}:
-        say(keep())
+        say(controller.keep_key(provider.id, key))
         return 0
     return 1

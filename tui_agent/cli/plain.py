@@ -315,7 +315,7 @@ class PlainFrontend(Frontend):
             case HelpPage():
                 lines = [f"/{row.name} {row.argument}: {row.help}".replace(" :", ":") for row in command_table()]
             case ContextPage():
-                lines = self._context_lines()
+                lines = list(page.lines)
             case TreePage():
                 self.controller.soon(self._tree())
                 return
@@ -458,20 +458,6 @@ class PlainFrontend(Frontend):
         self.controller.open_agent.answer_permission(request.call_id, answer)
 
     # -- the session ------------------------------------------------------------------------------------------------
-
-    def _context_lines(self) -> list[str]:
-        shown = self.controller.open_agent.inspector.map()
-        lines = [_size_text(self.controller.open_agent)]
-        tools = [block for block in shown.blocks if block.kind == "tool_schema"]
-        lines.append(f"{plural(len(tools), 'tool')}, {tokens(sum(block.tokens for block in tools))} tokens, in context")
-        for block in shown.blocks:
-            if block.kind == "tool_schema":
-                continue
-            address = f"#{block.origin[0]} " if block.origin else ""
-            kind = " ".join(filter(None, [block.kind.replace("_", " "), block.tool]))
-            label = plain_preview(block.kind, one_line(block.label, 80))
-            lines.append(f"{address}{kind}, {tokens(block.tokens)} tokens, {block.standing.value}: {label}")
-        return lines
 
     async def _tree(self) -> None:
         """Print the tree, and go to the entry whose number is typed."""

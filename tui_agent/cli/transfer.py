@@ -8,12 +8,11 @@ from pathlib import Path
 
 from tui_agent.app.exporting import ExportFormat, ExportOrder, export_text, format_of, unknown_ending, write_export
 from tui_agent.app.format import short_path
-from tui_agent.app.importing import Importer, names_of, of_file, summary_of, why_refused
+from tui_agent.app.importing import Importer
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.output import say, say_json, when
 from tui_agent.path_checks import is_directory
-from tui_agent.session.formats.importing import DetectedFile, find_sessions
-from tui_agent.session.formats.reading import NoConversation
+from tui_agent.session.formats.importing import find_sessions
 from tui_agent.session.formats.table import files_of
 from tui_agent.session.store import Store
 
@@ -69,43 +68,29 @@ def run_import(store: Store, arguments: Namespace) -> int:
 
 def _import_files(store: Store, files: Sequence[Path], source: str | None, arguments: Namespace) -> int:
     importer = Importer(store, source=source, skip_damaged=arguments.skip_damaged)
-    progress = _Progress(len(files))
-    failed = 0
-    several = len(files) > 1
-    names = names_of(files)
-    for number, path in enumerate(files, 1):
-        progress.show(number, path)
-        outcome = importer.take(path)
-        progress.clear()
-        if isinstance(outcome, NoConversation) and several:
-            continue
-        if isinstance(outcome, Exception):
-            failed += 1
-            why = why_refused(outcome)
-            if arguments.json:
-                say_json({"session_id": None, "came": "refused", "refused": [why], "file": str(path)})
-            else:
-                say(of_file(names[path], why), file=sys.stderr)
-            continue
-        failed += sum(len(imported.refused) for imported in outcome)
-        for imported in outcome:
-            if arguments.json:
-                row = {field.name: getattr(imported, field.name) for field in fields(imported)}
+    for path, imported, lines in importer.run(files):
+        if not arguments.json:
+            for line in lines:
+                say(line, file=sys.stderr if imported is None else None)
+        elif imported is None:
+            say_json({"session_id": None, "came": "refused", "refused": lines, "file": str(path)})
+        else:
+            for one in imported:
+                row = {field.name: getattr(one, field.name) for field in fields(one)}
                 say_json(row | {"file": str(path)})
-                continue
-            told = summary_of(imported)
-            say(of_file(names[path], told) if several else told)
-    if several and not arguments.json:
-        say(importer.total(failed))
-    return 1 if failed else 0
+    if len(files) > 1 and not arguments.json:
+        say(importer.total())
+    return 1 if importer.failed else 0
 
 
 def _run_detect(store: Store, arguments: Namespace) -> int:
     found = find_sessions(Path.home())
     if arguments.source != "auto":
         found = [one for one in found if one.format == arguments.source]
-    if arguments.detect:
-        return _import_found(store, found, arguments.detect, arguments)
+    if number := arguments.detect:
+        if number > len(found):
+            raise UsageError(f"There is no number {number}; --detect lists {len(found)}.")
+        return _import_files(store, [found[number - 1].path], found[number - 1].format, arguments)
     if arguments.json:
         for number, one in enumerate(found, 1):
             say_json(asdict(one) | {"path": str(one.path), "number": number})
@@ -116,34 +101,9 @@ def _run_detect(store: Store, arguments: Namespace) -> int:
     for number, one in enumerate(found, 1):
         project = short_path(one.project) if one.project else "-"
         say(f"{number:>4}  {one.program:<12}  {when(one.changed_at)}  {_size(one.size):>9}  {project}")
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        say("Import one: tui-agent sessions import --detect NUMBER", file=sys.stderr)
-        return 0
-    answer = input("Number to import (Enter: none): ").strip()
-    return _import_found(store, found, int(answer), arguments) if answer.isdigit() else 0
-
-
-def _import_found(store: Store, found: Sequence[DetectedFile], number: int, arguments: Namespace) -> int:
-    if not 0 < number <= len(found):
-        raise UsageError(f"There is no number {number}; --detect lists {len(found)}.")
-    return _import_files(store, [found[number - 1].path], found[number - 1].format, arguments)
+    say("Import one: tui-agent sessions import --detect NUMBER", file=sys.stderr)
+    return 0
 
 
 def _size(size: int) -> str:
     return f"{size / 1_000_000:,.1f} MB" if size >= 1_000_000 else f"{size / 1000:,.1f} kB"
-
-
-class _Progress:
-    """One line that says how far a directory is, where somebody can see it."""
-
-    def __init__(self, files: int) -> None:
-        self._files = files
-        self._shown = files > 1 and sys.stderr.isatty()
-
-    def show(self, number: int, path: Path) -> None:
-        if self._shown:
-            print(f"\r\x1b[2K{number}/{self._files} {ascii(path.name)[1:-1][:60]}", end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        if self._shown:
-            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)

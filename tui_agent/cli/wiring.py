@@ -395,45 +395,41 @@ def _flags(arguments: Namespace) -> dict[str, Any]:
     return flags
 
 
-def keep_rule(rule: Rule, path: Path | None = None, *, project: Path | None = None) -> str | None:
-    """Add a rule to the user's file, where a project is given for that one; returns why that can't be done."""
-    return _write_rule(rule, rule.action.value, path, project)
+def keep_rule(rule: Rule, project: Path) -> str | None:
+    """Add a rule to the user's file, one of the kind "here" for a project; returns why that can't be done."""
+    return _write_rule(rule, rule.action.value, project)
 
 
-def forget_rule(rule: Rule, path: Path | None = None, *, project: Path | None = None) -> str | None:
+def forget_rule(rule: Rule, project: Path) -> str | None:
     """Take a rule out of where it is kept; returns why that can't be done.
 
     Rules of a session and of the command line are kept nowhere: there is nothing to do.
     """
     if rule.source == "project":
         return f"It is kept in {STORED['project']}: edit that file, and the project is asked about again."
-    return _write_rule(rule, None, path, project) if rule.source in {"user", "here"} else None
+    return _write_rule(rule, None, project) if rule.source in {"user", "here"} else None
 
 
-def _write_rule(rule: Rule, action: str | None, path: Path | None, project: Path | None) -> str | None:
+def _write_rule(rule: Rule, action: str | None, project: Path) -> str | None:
     from tui_agent.shell.families import escaped
 
     table = "permissions"
-    if project is not None and rule.source == "here":
+    if rule.source == "here":
         table = f"projects.{json.dumps(str(real_path(project)), ensure_ascii=False)}.permissions"
     pattern = escaped(rule.pattern) if rule.literal else rule.pattern
     try:
-        patterns = _patterns(table, rule.permission, path)
+        found: Any = read_table(config_path())
+        for key in (*split_key(table), rule.permission):
+            found = found.get(key, {}) if isinstance(found, dict) else {}
+        # A plain action is one for everything.
+        patterns = dict(found) if isinstance(found, dict) else {"*": str(found)}
         if action is not None:
             patterns[pattern] = action
         elif pattern in patterns:
             del patterns[pattern]
         else:
-            return f"It is not in {path or config_path()} (a variable of the environment sets it)."
-        set_value(f'{table}."{rule.permission}"', patterns or None, path)
+            return f"It is not in {config_path()} (a variable of the environment sets it)."
+        set_value(f'{table}."{rule.permission}"', patterns or None)
     except (ConfigError, OSError) as error:
         return str(error)
     return None
-
-
-def _patterns(table: str, permission: str, path: Path | None) -> dict[str, str]:
-    """Return the patterns of a permission in the file; a plain action is one for everything."""
-    found: Any = read_table(path or config_path())
-    for key in (*split_key(table), permission):
-        found = found.get(key, {}) if isinstance(found, dict) else {}
-    return dict(found) if isinstance(found, dict) else {"*": str(found)}

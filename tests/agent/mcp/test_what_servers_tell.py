@@ -118,8 +118,6 @@ async def test_messages_of_a_server_are_kept_from_a_level_on(talking):
         'voice: {"said": "mind the gap"}',
     )
     assert '[warning] voice: {"said": "mind the gap"}' in row.log.read_text()
-    await talking.hub.set_log_level("talk", "error")
-    assert talking.hub.status()[0].log_level == "error"
 
 
 async def test_a_template_is_offered_and_its_resources_can_be_read(talking):

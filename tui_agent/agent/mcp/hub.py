@@ -20,7 +20,6 @@ from tui_agent.agent.mcp.questions import Asker, Host
 from tui_agent.agent.mcp.records import (
     Content,
     LoginState,
-    LogLevel,
     McpError,
     McpPrompt,
     McpResource,
@@ -382,10 +381,6 @@ class McpHub:
     def sections(self, window: int, count: Callable[[str], int]) -> tuple[str, ...]:
         """Return what the servers that are ready tell the model, each within `INSTRUCTION_SHARE` of the window."""
         return tuple(filter(None, (_section(server, window, count) for server in self._ready())))
-
-    async def set_log_level(self, name: str, level: LogLevel) -> None:
-        await self._server(name).set_log_level(level)
-        self.on_change()
 
     # -- what screens and commands show -----------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections import deque
 from contextlib import AsyncExitStack, suppress
-from dataclasses import replace
 from http import HTTPStatus
 from typing import NamedTuple, Protocol
 
@@ -13,7 +12,7 @@ from pydantic import ValidationError
 from tui_agent.agent.mcp.connection import Connection, connect, load_sdk
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
 from tui_agent.agent.mcp.questions import Asker
-from tui_agent.agent.mcp.records import LogLevel, McpError, ServerMessage, ServerOffer, ServerState
+from tui_agent.agent.mcp.records import McpError, ServerMessage, ServerOffer, ServerState
 from tui_agent.agent.mcp.settings import ConnectionContext, McpConfigError, ServerSpec, Timeouts
 from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
@@ -184,12 +183,6 @@ class McpServer:
             self._task.cancel()
         await asyncio.wait([self._task])
         self._set(ServerState.STOPPED)
-
-    async def set_log_level(self, level: LogLevel) -> None:
-        """Ask for messages from a level on, now and when it is started again."""
-        self.spec = replace(self.spec, settings=self.spec.settings.model_copy(update={"log_level": level}))
-        if self._connection is not None:
-            await self._connection.set_log_level(level)
 
     def connection(self) -> Connection:
         """Return what reaches the server; raises McpError where it is not there."""

@@ -364,9 +364,7 @@ def server_text(server: McpServerStatus) -> Content:
             Content(f"Tells the model about itself: {tokens(server.instruction_tokens)} tokens of every request.")
         )
     if server.messages:
-        lines.append(
-            Content(f"Said last ({server.log_level} and above; /mcp log {visible(server.name)} LEVEL changes that):")
-        )
+        lines.append(Content(f"Said last ({server.log_level} and above; the setting log_level changes that):"))
         lines += [Content(one_line(f"  {row.level}: {row.text}", 200)) for row in server.messages[-MESSAGES_SHOWN:]]
     if server.log is not None:
         lines.append(Content(f"Log: {short_path(server.log)}"))

@@ -10,7 +10,7 @@ from textual import events, on, work
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from tui_agent.app.controller import Controller, held_question
+from tui_agent.app.controller import Controller
 from tui_agent.app.format import age, money, one_line, plural, short_model, short_path, tokens
 from tui_agent.app.frontend import Choice, TextLine
 from tui_agent.app.services import OpenHow, OpenRequest
@@ -18,7 +18,7 @@ from tui_agent.app.transfer_commands import ask_export
 from tui_agent.lazy import dataclass
 from tui_agent.safe_text import ACTING
 from tui_agent.session.errors import StoreError
-from tui_agent.session.records import Holder, SearchHit, SessionInfo, SessionTotals
+from tui_agent.session.records import SearchHit, SessionInfo, SessionTotals
 from tui_agent.session.store import Store
 from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.picker import MAX_ROWS, PickerRow, PickerScreen
@@ -203,19 +203,9 @@ class SessionPicker(PickerScreen[OpenRequest]):
     # -- acting -----------------------------------------------------------------------------------------------
 
     def pick(self, key: str) -> None:
-        """Open it, at the entry if one was found; ask first how, when another program has it."""
+        """Open it, at the entry if one was found."""
         session_id, _, entry = key.partition("#")
-        request = OpenRequest(session_id, entry=int(entry) if entry else None)
-        info = self._info(key)
-        if info is None or info.held_by is None or session_id == self._current:
-            self.dismiss(request)
-            return
-        self._controller.soon(self._pick_held(request, info.held_by))
-
-    async def _pick_held(self, request: OpenRequest, holder: Holder) -> None:
-        how = await self._controller.ask(held_question(holder.pid, holder.host))
-        if how is not None:
-            self.dismiss(replace(request, how=OpenHow(how)))
+        self.dismiss(OpenRequest(session_id, entry=int(entry) if entry else None))
 
     def action_fork(self) -> None:
         """Go on in a copy of the highlighted session, from where it is."""

@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from tui_agent.agent.agent import Agent
-from tui_agent.app.reports import TODO_MARKS
+from tui_agent.app.report_commands import TODO_MARKS
 from tui_agent.lazy import dataclass
 from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import CompactionEntry, Entry
