@@ -7,7 +7,7 @@ import pytest
 
 from tests.agent.test_rewind import bash, rewinding, tree
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
-from tui_agent.app.results import ResultError, SessionResult, pull_request_command
+from tui_agent.app.results import ResultError, SessionResult
 from tui_agent.files.git_writing import GitWriteError
 
 IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "commit.gpgsign=false")
@@ -98,8 +98,6 @@ async def test_a_commit_touches_neither_index_nor_working_tree(tmp_path: Path, p
         result.write("branch:agent/work")
     with pytest.raises(GitWriteError, match="not a valid name"):
         result.write("branch:a..b")
-    command = pull_request_command("agent/work", "It's done\n\nbody\n")
-    assert command.startswith("git push -u origin agent/work && gh pr create --head agent/work --title ")
 
 
 async def test_what_the_user_changed_is_not_in_it(tmp_path: Path, project: Path) -> None:

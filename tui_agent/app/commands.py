@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,14 +111,12 @@ def _own_rows(found: tuple[CommandRow, ...]) -> tuple[Command, ...]:
             row.name,
             one_line(row.description, 100),
             argument=row.argument,
-            handler=partial(_send_own, row.name),
+            handler=lambda controller, arguments, name=row.name: controller.outbox.send_command(
+                name, arguments, f"There is no command /{name} any more."
+            ),
         )
         for row in found
     )
-
-
-async def _send_own(name: str, controller: Any, arguments: str) -> None:
-    await controller.outbox.send_command(name, arguments, f"There is no command /{name} any more.")
 
 
 def find(name: str, commands: Iterable[Command]) -> Command | None:

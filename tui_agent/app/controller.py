@@ -174,7 +174,10 @@ class Controller:
         command = find(name, self.commands)
         if command is not None and self.has_services and self.frontend.has_screen:
             count_use(self.services.state_dir, command.name)
-        return self.soon(self._run_unknown(name, arguments) if command is None else self._run(command, arguments))
+        if command is None:
+            # Its file may be new.
+            return self.soon(self.outbox.send_command(name, arguments, self.unknown(name)))
+        return self.soon(self._run(command, arguments))
 
     async def _run(self, command: Command, arguments: str) -> None:
         """Run a command; one whose key came before there were services waits for them."""
@@ -211,12 +214,6 @@ class Controller:
         close = close_names(name, self.commands)
         meant = f"Did you mean {' or '.join('/' + known for known in close)}?" if close else "/help lists them."
         return f"There is no command /{one_line(name, 40)}. {meant}"
-
-    async def _run_unknown(self, name: str, arguments: str) -> None:
-        """Send a command that nobody knew a moment ago, because its file is new; otherwise name similar ones."""
-        if self.agent is None:
-            raise CommandError(self.unknown(name))
-        await self.outbox.send_command(name, arguments, self.unknown(name))
 
     @property
     def open_agent(self) -> Agent:

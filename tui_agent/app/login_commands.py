@@ -33,7 +33,11 @@ async def login(controller: Controller, argument: str) -> None:
         return
     controller.say(kept)
     if controller.agent is not None and not controller.agent.model:
-        await _begin_with_model(controller, port, kept)
+        from tui_agent.app.model_commands import use_model
+
+        model = await asyncio.to_thread(port.first_model) or await controller.ask(ModelChoice(""))
+        if model and await use_model(controller, model):
+            controller.say(f"{kept} The model is {one_line(model, 60)}; F2 chooses another.")
 
 
 @Command("logout", "remove a key that was entered with /login", argument="[PROVIDER]", needs_screen=True, place=130)
@@ -174,12 +178,3 @@ async def _enter(controller: Controller, port: LoginController, row: LoginRow) -
         if await controller.ask(Choice(title, [*keep, ("again", "Enter another")], trial.sentence)) != "keep":
             return None
     return f"{trial.sentence} {await asyncio.to_thread(port.keep_key, row.id, entered)}"
-
-
-async def _begin_with_model(controller: Controller, port: LoginController, kept: str) -> None:
-    """Use a model of the provider: until now there was none."""
-    from tui_agent.app.model_commands import use_model
-
-    model = await asyncio.to_thread(port.first_model) or await controller.ask(ModelChoice(""))
-    if model and await use_model(controller, model):
-        controller.say(f"{kept} The model is {one_line(model, 60)}; F2 chooses another.")

@@ -18,7 +18,7 @@ from tui_agent.errors import CommandError
 from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.race.race import Race, RaceOrder
@@ -153,7 +153,15 @@ def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
         provider = agent.model.partition("/")[0]
         named = [row.id for row in rows if row.has_key and name.lower() in row.id.lower()]
         # The conversation's own provider first, of its models the newest.
-        best = max(named, key=lambda model: _likeness(model, provider), default=None)
+        best = max(
+            named,
+            key=lambda model: (
+                model.partition("/")[0] == provider,
+                [int(number) for number in re.findall(r"(?<![\d.])\d{1,2}(?!\d)", model)],
+                -len(model),
+            ),
+            default=None,
+        )
         return best or (name if "/" in name else None)
 
     return parse_runners(text, modes_of(agent), find_model)
@@ -163,11 +171,6 @@ def modes_of(agent: Agent) -> tuple[str, ...]:
     from tui_agent.agent.permissions import Mode
 
     return (*Mode, *(spec.name for spec in agent.ports.knowledge.specs if spec.primary))
-
-
-def _likeness(model: str, provider: str) -> tuple[bool, tuple[int, ...], int]:
-    version = tuple(int(number) for number in re.findall(r"(?<![\d.])\d{1,2}(?!\d)", model))
-    return model.partition("/")[0] == provider, version, -len(model)
 
 
 def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
@@ -403,25 +406,33 @@ async def check(controller: Controller, argument: str) -> None:
 )
 async def race(controller: Controller, argument: str) -> None:
     word, _, rest = argument.strip().partition(" ")
-    actions: dict[str, Callable[[Controller, str], Awaitable[None]]] = {
-        "take": lambda controller, rest: take(controller, _chosen(rest)),
-        "merge": lambda controller, rest: merge(controller, _chosen(rest)),
-        "drop": lambda controller, _rest: drop(controller),
-        "compare": lambda controller, _rest: compare(controller),
-        "stop": _stop,
-        "continue": _continue,
-        "steer": lambda controller, rest: steer(controller, _chosen(rest.partition(" ")[0]), rest.partition(" ")[2]),
-    }
-    if not word and controller.race is None and controller.frontend.has_screen:
-        await ask_for_race(controller, controller.frontend.draft.strip())
-    elif not word or word == "show":
-        show(controller)
-    elif word in actions and " -- " not in argument:
-        await actions[word](controller, rest.strip())
-    elif " -- " not in argument and "\n" not in argument and controller.race is None and controller.frontend.has_screen:
-        await ask_for_race(controller, argument.strip())
-    else:
-        await _ask_and_begin(controller, read_wish(argument))
+    can_ask = controller.race is None and controller.frontend.has_screen
+    match "--" if " -- " in argument else word:
+        case "" if can_ask:
+            await ask_for_race(controller, controller.frontend.draft.strip())
+        case "" | "show":
+            show(controller)
+        case "take":
+            await take(controller, _chosen(rest))
+        case "merge":
+            await merge(controller, _chosen(rest))
+        case "drop":
+            await drop(controller)
+        case "compare":
+            await compare(controller)
+        case "stop":
+            _race(controller).stop(_chosen(rest) if rest else None)
+        case "continue":
+            go_on(controller, [_chosen(rest)])
+        case "steer":
+            number, _, text = rest.strip().partition(" ")
+            await steer(controller, _chosen(number), text)
+        case "--":
+            await _ask_and_begin(controller, read_wish(argument))
+        case _ if can_ask and "\n" not in argument:
+            await ask_for_race(controller, argument.strip())
+        case _:
+            await _ask_and_begin(controller, read_wish(argument))
 
 
 async def _ask_and_begin(controller: Controller, wish: RaceWish) -> None:
@@ -438,14 +449,6 @@ async def _ask_and_begin(controller: Controller, wish: RaceWish) -> None:
             show(controller)
         else:
             controller.say(f"{len(begun.runners)} runners work. /race shows how far they are.")
-
-
-async def _stop(controller: Controller, rest: str) -> None:
-    _race(controller).stop(_chosen(rest) if rest else None)
-
-
-async def _continue(controller: Controller, rest: str) -> None:
-    go_on(controller, [_chosen(rest)])
 
 
 def go_on(controller: Controller, numbers: Sequence[int]) -> None:

@@ -197,16 +197,6 @@ class SessionResult:
         }
 
 
-def pull_request_command(branch: str, message: str) -> str:
-    """Return the commands that push a branch and open a pull request for it with GitHub's ``gh``."""
-    import shlex
-
-    title, _, body = message.partition("\n")
-    quoted = (shlex.quote(text) for text in (title, body.strip()))
-    name = shlex.quote(branch)
-    return f"git push -u origin {name} && gh pr create --head {name} --title {next(quoted)} --body {next(quoted)}"
-
-
 def _repository_of(path: str, project: Path) -> str:
     """Return the repository inside the project that a file is in, "" for the project itself: a clone lacks it."""
     folders = (folder for folder in PurePosixPath(path).parents if folder.name)

@@ -156,19 +156,14 @@ def _rows(messages: Sequence[UserEntry], amounts: Sequence[ChangeAmount], now: f
 
     rows = []
     for entry, amount in zip(messages, amounts, strict=True):
-        text, changed = typed_text(entry.parts), amount_text(amount)
+        text, changed = typed_text(entry.parts), ""
+        if amount.files:
+            lines = f"+{amount.additions} −{amount.deletions}" if amount.additions or amount.deletions else ""
+            changed = f"{plural(amount.files, 'file')} {lines}".rstrip()
         facts = " · ".join(filter(None, [changed, age(entry.created_at, now)]))
         since = f"Changed since: {changed}" if changed else "No file was changed since."
         rows.append(PickRow(str(entry.id), one_line(text, 300) or "(no text)", facts, f"{text}\n\n{since}"))
     return rows
-
-
-def amount_text(amount: ChangeAmount) -> str:
-    """Return how much changed: ``2 files +12 −4``; nothing where nothing did."""
-    if not amount.files:
-        return ""
-    lines = f"+{amount.additions} −{amount.deletions}" if amount.additions or amount.deletions else ""
-    return f"{plural(amount.files, 'file')} {lines}".rstrip()
 
 
 def _question(plan: RestorePlan) -> Choice:

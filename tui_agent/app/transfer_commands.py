@@ -134,7 +134,9 @@ async def result(controller: Controller, argument: str) -> None:
     if found is None:
         return
     if not target and found:
-        name = _file_name(controller)
+        info = found.session.info
+        title = (info.title or info.first_message).lower()
+        name = re.sub(r"[^a-z0-9]+", "-", title)[:_NAME_CHARS].strip("-") or "session-result"
         answers = ((f"{name}.patch", f"a patch: {name}.patch"), (f"branch:{name}", f"a commit on a new branch: {name}"))
         files = plural(len(found.changes.files), "file")
         target = (
@@ -158,17 +160,7 @@ async def session_result(controller: Controller) -> SessionResult | None:
 
 async def write_result(controller: Controller, found: SessionResult, target: str) -> None:
     """Write a result to a file, relative to the session's directory, or to ``branch:NAME``; say what was written."""
-    from tui_agent.app.results import BRANCH, pull_request_command
+    from tui_agent.app.results import BRANCH
 
     place = target if target.startswith(BRANCH) else str(controller.cwd / target)
     controller.say(await asyncio.to_thread(found.write, place))
-    if target.startswith(BRANCH):
-        controller.frontend.announce(
-            f"Open a pull request: {pull_request_command(target.removeprefix(BRANCH), found.message())}"
-        )
-
-
-def _file_name(controller: Controller) -> str:
-    agent = controller.agent
-    title = (agent.session.info.title or agent.session.info.first_message) if agent is not None else ""
-    return re.sub(r"[^a-z0-9]+", "-", title.lower())[:_NAME_CHARS].strip("-") or "session-result"

@@ -283,7 +283,6 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     where.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the patch to this file")
     where.add_argument("--branch", metavar="NAME", help="commit the changes on a new branch that starts at HEAD")
     where.add_argument("--json", action="store_true", help="print as JSON which files changed")
-    result.add_argument("--pr", action="store_true", help="print the commands that open a pull request for --branch")
 
     for name, about in (
         ("tree", "show the branches of a session"),

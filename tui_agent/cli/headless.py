@@ -16,7 +16,6 @@ from tui_agent.agent.events import (
     PermissionAsked,
     RetryScheduled,
     RunEnded,
-    ToolStarted,
 )
 from tui_agent.agent.preparing import prepare
 from tui_agent.app.commands import command_table, find
@@ -140,7 +139,6 @@ class HeadlessRun(Frontend):
         self._refused: set[str] = set()
         self._untold: OSError | None = None
         self._acted = False
-        self._commands: dict[str, str] = {}
 
     async def open(self, request: OpenRequest) -> None:
         """Open the session it is about.
@@ -381,15 +379,7 @@ class HeadlessRun(Frontend):
                 result.call_id not in self._refused
             ):
                 changed = bool(result.metadata.modified_files)
-                self._acted = self._acted or changed or self._did_more_than_read(result.call_id)
-            case ToolStarted(call_id=call_id, tool="bash", arguments=arguments):
-                self._commands[call_id] = str(
-                    getattr(
-                        parse_arguments(find_tool("bash", self.agent.ports.tools), arguments),
-                        "command",
-                        "",
-                    )
-                )
+                self._acted = self._acted or changed or self._did_more_than_read(result)
             case RetryScheduled(seconds=seconds, reason=reason, loading=waited) if not self._as_json:
                 if not waited:
                     say(reason if waited == 0 else f"{reason} Trying again in {seconds:.0f} s.", file=self._err)
@@ -398,13 +388,16 @@ class HeadlessRun(Frontend):
             case _:
                 pass
 
-    def _did_more_than_read(self, call_id: str) -> bool:
+    def _did_more_than_read(self, result: ToolResultEntry) -> bool:
+        """Whether a result is of a command that may have changed something."""
         from tui_agent.shell.needs import command_needs
 
-        ports, command = self.agent.ports, self._commands.get(call_id)
-        return command is not None and any(
-            not need.harmless for need in command_needs(command, ports.cwd, ports.project)
-        )
+        if result.tool != "bash" or self._last is None:
+            return False
+        ports = self.agent.ports
+        [arguments] = [call.arguments for call in self._last.tool_calls if call.call_id == result.call_id]
+        command = str(getattr(parse_arguments(find_tool("bash", ports.tools), arguments), "command", ""))
+        return any(not need.harmless for need in command_needs(command, ports.cwd, ports.project))
 
     def _report(self, ended: RunEnded) -> ExitCode:
         if not self._as_json and self._answer:

@@ -6,8 +6,8 @@ import os
 import sys
 import threading
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable
+from contextlib import aclosing
 from importlib import import_module
 from pathlib import Path
 
@@ -169,23 +169,17 @@ def _headless(arguments: Namespace) -> int:
     return run_to_end(work())
 
 
-@contextmanager
-def _announce_waiting() -> Iterator[None]:
-    """Say what is waited for: whoever started the program may not know that its standard input is still open."""
+def _piped() -> str:
+    if sys.stdin is None or sys.stdin.isatty():
+        return ""
+    # Whoever started the program may not know that its standard input is still open.
     timer = threading.Timer(STDIN_PATIENCE, say, [STILL_OPEN], {"file": sys.stderr})
     timer.daemon = True
     timer.start()
     try:
-        yield
+        text = sys.stdin.buffer.read(MAX_STDIN_CHARS + 1).decode("utf-8", "replace")
     finally:
         timer.cancel()
-
-
-def _piped() -> str:
-    if sys.stdin is None or sys.stdin.isatty():
-        return ""
-    with _announce_waiting():
-        text = sys.stdin.buffer.read(MAX_STDIN_CHARS + 1).decode("utf-8", "replace")
     if len(text) > MAX_STDIN_CHARS:
         raise UsageError(f"Standard input is larger than {MAX_STDIN_CHARS:,} characters; name a file instead.")
     return text.strip("\n")

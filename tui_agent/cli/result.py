@@ -5,7 +5,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
-from tui_agent.app.results import BRANCH, ResultError, SessionResult, pull_request_command
+from tui_agent.app.results import BRANCH, ResultError, SessionResult
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import named_or_last, open_store
@@ -16,8 +16,6 @@ def run_result(arguments: Namespace) -> int:
     name, _, number = arguments.id.partition("#")
     if number and not number.isdigit():
         raise UsageError(f"“{arguments.id}” is not a session: write ID, or ID#N for the branch that leads to entry N.")
-    if arguments.pr and not arguments.branch:
-        raise UsageError("--pr goes with --branch.")
     with open_store() as store:
         info = named_or_last(store, name, Path.cwd())
         session = Session(store, info.id, estimate=lambda _entry: 0, read_only=True)
@@ -36,6 +34,4 @@ def run_result(arguments: Namespace) -> int:
             return 0
         target = f"{BRANCH}{arguments.branch}" if arguments.branch else str(arguments.output)
         say(found.write(target), file=sys.stderr)
-        if arguments.pr:
-            say(pull_request_command(arguments.branch, found.message()))
     return 0

@@ -53,7 +53,9 @@ def _about_name(table: str, name: str, config: Config) -> str:
             if config.models[name].base_url:
                 return ""
             others = {known: settings for known, settings in config.models.items() if known != name}
-            return _judged(name, config.model_copy(update={"models": others}))
+            from tui_agent.cli.models import catalog_of
+
+            return catalog_of(config.model_copy(update={"models": others})).judge(name).sentence
         case "providers":
             if name in PROVIDERS:
                 return ""
@@ -70,22 +72,15 @@ def _about_name(table: str, name: str, config: Config) -> str:
             return ""
 
 
-def _judged(model: str, config: Config) -> str:
-    from tui_agent.cli.models import catalog_of
-
-    return catalog_of(config).judge(model).sentence
-
-
 def run_config(arguments: Namespace) -> int:
     match arguments.action:
         case "path":
             print(config_path())
         case "get" if arguments.key:
-            loaded = load_config()
-            value = get_value(loaded, arguments.key)
+            value = get_value(load_config(), arguments.key)
             print(_shown(value))
             if value is None:
-                print(_what_instead(arguments.key, loaded.config), file=sys.stderr)
+                print(f"{arguments.key} is not set.", file=sys.stderr)
         case "get":
             _print_all()
         case "set":
@@ -94,16 +89,6 @@ def run_config(arguments: Namespace) -> int:
             loaded = set_value(arguments.key, None)
             print(f"{arguments.key} is no longer set in {loaded.path}")
     return 0
-
-
-def _what_instead(key: str, config: Config) -> str:
-    from tui_agent.app.logins import keys_of
-    from tui_agent.cli.models import catalog_of, choose_model
-
-    if key != "model":
-        return f"{key} is not set."
-    model = choose_model(config, keys_of(config).available(), catalog_of(config).knows)
-    return f"{key} is not set; new sessions use {model}." if model else f"{key} is not set, and no provider has a key."
 
 
 def _print_all() -> None:

@@ -98,7 +98,9 @@ class Wiring:
             ConfigError: a value is wrong.
         """
         project = project_config(find_project(self.cwd)) if self.project_state.trusted else None
-        return load_config(flags=_flags(self.arguments), project=project)
+        given = {name: getattr(self.arguments, name) for name in ("model", *RUN_LIMITS)}
+        flags = {name: value for name, value in given.items() if value not in (None, "")}
+        return load_config(flags=flags, project=project)
 
     def _take(self, loaded: LoadedConfig) -> None:
         self.loaded = loaded
@@ -176,7 +178,13 @@ class Wiring:
     # -- sessions -------------------------------------------------------------------------------------------
 
     def create(self, *, demo: bool) -> Session:
-        cwd = self._demo_directory() if demo else self.cwd
+        cwd = self.cwd
+        if demo:
+            name = datetime.fromtimestamp(time.time()).astimezone().strftime("%Y%m%d-%H%M%S")
+            parent = data_dir() / "demo"
+            parent.mkdir(parents=True, exist_ok=True)
+            cwd = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
+            create_demo_workspace(cwd)
         return self.hold(self.open(self.store.create_session(cwd).id, demo=demo))
 
     def open(self, session_id: str, *, read_only: bool = False, demo: bool = False) -> Session:
@@ -374,25 +382,6 @@ class Wiring:
     def default_model(self) -> str:
         """Return the model of a new session, "" when there is none."""
         return choose_model(self.loaded.config, self.router.keys.available(), self.catalog.knows)
-
-    @staticmethod
-    def _demo_directory() -> Path:
-        name = datetime.fromtimestamp(time.time()).astimezone().strftime("%Y%m%d-%H%M%S")
-        parent = data_dir() / "demo"
-        parent.mkdir(parents=True, exist_ok=True)
-        directory = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
-        create_demo_workspace(directory)
-        return directory
-
-
-def _flags(arguments: Namespace) -> dict[str, Any]:
-    flags: dict[str, Any] = {}
-    if arguments.model:
-        flags["model"] = arguments.model
-    for name in RUN_LIMITS:
-        if (value := getattr(arguments, name)) is not None:
-            flags[name] = value
-    return flags
 
 
 def keep_rule(rule: Rule, project: Path) -> str | None:
