@@ -154,7 +154,7 @@ async def test_an_image_that_was_dropped_is_named(tmp_path: Path, project: Path)
     store = SnapshotStore(lambda data: "", lambda _digest: None)
     lost = SessionResult.of(result.session, store)
     assert "Not in it:" in lost.remarks()
-    assert not any(file.path == "new.txt" for file in lost.changes.files)
+    assert not any(file.path == "new.txt" for file in lost.files)
 
 
 async def test_many_files_are_one_patch(tmp_path: Path, project: Path) -> None:

@@ -25,7 +25,6 @@ def test_a_shell_gets_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -
     script = capsys.readouterr().out
     assert "tui-agent" in script
     assert "sessions" in script
-    assert "build auto-edit plan yolo" in script
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
@@ -34,7 +33,6 @@ def test_a_shell_gets_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -
     [
         ("tui-agent sess", ["sessions"]),
         ("tui-agent sessions ex", ["export"]),
-        ("tui-agent --mode pl", ["plan"]),
         ("tui-agent --effort m", ["minimal", "medium", "max"]),
         ("tui-agent --resum", ["--resume"]),
         ("tui-agent sessions export --format m", ["markdown"]),

@@ -1,5 +1,6 @@
 """Taking in sessions of files: what each import did, in words, for the command line and the screen."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -35,8 +36,9 @@ class Importer:
 
         Of several files those without a conversation are only counted.
         """
-        several, names = len(files) > 1, _names_of(files)
+        several, top = len(files) > 1, os.path.commonpath([path.parent for path in files])
         for path in files:
+            name = str(path.relative_to(top))
             try:
                 imported = import_file(
                     self._store, path, estimate=self._estimate, source=self._source, skip_damaged=self._skip_damaged
@@ -46,12 +48,12 @@ class Importer:
                     self._empty += 1
                     continue
                 self.failed += 1
-                yield path, None, [_of_file(names[path], _why_refused(error))]
+                yield path, None, [_of_file(name, _why_refused(error))]
                 continue
             self.failed += sum(len(one.refused) for one in imported)
             self._came.update(one.came for one in imported)
             lines = [_summary_of(one) for one in imported]
-            yield path, imported, [_of_file(names[path], line) for line in lines] if several else lines
+            yield path, imported, [_of_file(name, line) for line in lines] if several else lines
 
     def total(self) -> str:
         failed = self.failed
@@ -111,19 +113,6 @@ def _why_refused(error: StoreError) -> str:
     if isinstance(error, ImportRefused) and ", message " in said:
         return _with_advice(said)
     return said
-
-
-def _names_of(files: Sequence[Path]) -> dict[Path, str]:
-    """Return a name for each file: the end of its path, as long as it takes to tell it from the others."""
-    names: dict[Path, str] = {}
-    waiting, length = list(files), 1
-    while waiting:
-        ends = {path: "/".join(path.parts[-length:]) for path in waiting}
-        shared = Counter(ends.values())
-        names |= {path: end for path, end in ends.items() if shared[end] == 1 or length >= len(path.parts)}
-        waiting = [path for path in waiting if path not in names]
-        length += 1
-    return names
 
 
 def _of_file(name: str, told: str) -> str:

@@ -1,8 +1,7 @@
 """The result of a session: what it changed in the project, as a patch or as a commit on a branch of its own."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import cast
 
@@ -21,18 +20,10 @@ from tui_agent.session.entries import AssistantEntry, CheckpointEntry, FileChang
 from tui_agent.session.session import Session
 
 
-@dataclass(frozen=True, slots=True)
-class NetChanges:
-    """All files a session changed. ``left_out`` are those whose content is not known, with the reason."""
-
-    files: tuple[FileEdit, ...] = ()
-    left_out: tuple[Conflict, ...] = ()
-    mixed: tuple[str, ...] = ()
-    """Files in which somebody else changed the same lines in between; their changes could not be separated."""
-
-
-def _net_changes(changes: Iterable[FileChange], content: Callable[[Image], bytes | None]) -> NetChanges:
-    """Return the sum of changes, by path.
+def _net_changes(
+    changes: Iterable[FileChange], content: Callable[[Image], bytes | None]
+) -> tuple[list[FileEdit], list[Conflict], list[str]]:
+    """Return the sum of changes, by path: the files, those left out with the reason, those others changed, too.
 
     Args:
         changes: the changes of a path of the tree, oldest first.
@@ -54,7 +45,7 @@ def _net_changes(changes: Iterable[FileChange], content: Callable[[Image], bytes
         if file.before != file.after:
             files.append(file)
             mixed += [path] if is_mixed else []
-    return NetChanges(tuple(files), tuple(left_out), tuple(mixed))
+    return files, left_out, mixed
 
 
 def _sum(path: str, made: list[FileChange], content: Callable[[Image], bytes | None]) -> tuple[FileEdit, bool]:
@@ -93,8 +84,12 @@ class SessionResult:
     session: Session
     leaf: int | None
     project: Path
-    changes: NetChanges
-    omitted: int = 0
+    files: Sequence[FileEdit]
+    left_out: Sequence[Conflict]
+    """Files whose content is not known, with the reason."""
+    mixed: Sequence[str]
+    """Files in which somebody else changed the same lines in between; their changes could not be separated."""
+    omitted: int
     """Files that changed too and are not recorded: there were too many."""
 
     @classmethod
@@ -116,21 +111,18 @@ class SessionResult:
                 data = reading.data if reading.image.digest == image.digest else None
             return data
 
-        found = _net_changes(changes, content)
-        inner = {file.path: name for file in found.files if (name := _repository_of(file.path, project))}
-        found = replace(
-            found,
-            files=tuple(file for file in found.files if file.path not in inner),
-            left_out=(*found.left_out, *(Conflict(path, f"of the repository {name}") for path, name in inner.items())),
-        )
-        return cls(session, leaf, project, found, sum(entry.omitted for entry in checkpoints))
+        files, left_out, mixed = _net_changes(changes, content)
+        inner = {file.path: name for file in files if (name := _repository_of(file.path, project))}
+        files = [file for file in files if file.path not in inner]
+        left_out += [Conflict(path, f"of the repository {name}") for path, name in inner.items()]
+        return cls(session, leaf, project, files, left_out, mixed, sum(entry.omitted for entry in checkpoints))
 
     def __bool__(self) -> bool:
-        return bool(self.changes.files)
+        return bool(self.files)
 
     def patch(self) -> bytes:
         """Return the changes as a patch for ``git apply``; raises ``GitWriteError`` without git."""
-        return make_patch(self.changes.files)
+        return make_patch(self.files)
 
     def write(self, target: str) -> str:
         """Write the result to a file, or commit it to ``branch:NAME``; return a sentence that says what was done.
@@ -143,18 +135,16 @@ class SessionResult:
             raise ResultError(f"This session changed no file of {self.project}.{self.remarks()}")
         if target.startswith(BRANCH):
             name = target.removeprefix(BRANCH)
-            done = commit_to_branch(self.project, name, self.changes.files, self.message())
-            said = f"Committed {plural(self._count - len(done.left_out), 'file')} to {done.branch} ({done.commit[:9]})."
-            return said + self.remarks(done)
+            done = commit_to_branch(self.project, name, self.files, self.message())
+            files = plural(len(self.files) - len(done.left_out), "file")
+            return f"Committed {files} to {done.branch} ({done.commit[:9]}).{self.remarks(done)}"
         try:
             write_atomically(Path(target), self.patch())
         except OSError as error:
             raise ResultError(f"{target} can't be written: {error.strerror or error}.") from None
-        return f"Wrote the changes of {plural(self._count, 'file')} to {target}; git apply takes it.{self.remarks()}"
-
-    @property
-    def _count(self) -> int:
-        return len(self.changes.files)
+        return (
+            f"Wrote the changes of {plural(len(self.files), 'file')} to {target}; git apply takes it.{self.remarks()}"
+        )
 
     def message(self) -> str:
         """Return the message of a commit: the session's title, its last answer, and its id as a trailer."""
@@ -173,9 +163,9 @@ class SessionResult:
 
     def remarks(self, done: Committed | None = None) -> str:
         """Return what is not in the result, or not only the session's, as sentences; "" for nothing."""
-        left_out = {conflict.path: conflict.reason for conflict in self.changes.left_out}
+        left_out = {conflict.path: conflict.reason for conflict in self.left_out}
         left_out |= dict(done.left_out) if done is not None else {}
-        mixed = (*self.changes.mixed, *(done.mixed if done is not None else ()))
+        mixed = (*self.mixed, *(done.mixed if done is not None else ()))
         said = []
         if left_out:
             said.append(f"Not in it: {_named(left_out)}.")
@@ -190,10 +180,10 @@ class SessionResult:
             "session": self.session.id,
             "entry": self.leaf,
             "project": str(self.project),
-            "files": [file.path for file in self.changes.files],
-            "left_out": {conflict.path: conflict.reason for conflict in self.changes.left_out},
+            "files": [file.path for file in self.files],
+            "left_out": {conflict.path: conflict.reason for conflict in self.left_out},
             "not_recorded": self.omitted,
-            "mixed": list(self.changes.mixed),
+            "mixed": list(self.mixed),
         }
 
 

@@ -138,7 +138,7 @@ async def result(controller: Controller, argument: str) -> None:
         title = (info.title or info.first_message).lower()
         name = re.sub(r"[^a-z0-9]+", "-", title)[:_NAME_CHARS].strip("-") or "session-result"
         answers = ((f"{name}.patch", f"a patch: {name}.patch"), (f"branch:{name}", f"a commit on a new branch: {name}"))
-        files = plural(len(found.changes.files), "file")
+        files = plural(len(found.files), "file")
         target = (
             await controller.ask(Choice(f"Write the changes of {files} to", answers, found.remarks().strip())) or ""
         )

@@ -2,7 +2,6 @@
 
 import argparse
 from argparse import Namespace
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
@@ -70,7 +69,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
         return parser.parse_args(_with_action(argv))
     if argv:
         _refuse_slip(argv[0], argv)
-    arguments = _run_parser().parse_args(argv)
+    run_parser = _new_parser(EPILOG)
+    run_parser.add_argument("prompt", nargs="?", help="send this as the first message")
+    _add_run(run_parser)
+    arguments = run_parser.parse_args(argv)
     arguments.command = "run"
     _refuse_slip(arguments.prompt or "", argv)
     if arguments.print is not None and arguments.prompt:
@@ -157,27 +159,19 @@ def _refuse_slip(word: str, argv: list[str]) -> None:
 
 def whole_parser() -> argparse.ArgumentParser:
     """Return one parser of options and subcommands together, for shell completion and the manual page."""
-    parser = _Parser(
-        prog="tui-agent",
-        description="A terminal coding agent whose context window is visible, navigable and reversible.",
-        epilog=EPILOG[EPILOG.index("exit codes") :],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = _new_parser(EPILOG[EPILOG.index("exit codes") :])
     _add_run(parser)
     _add_commands(parser, required=False)
     return parser
 
 
-def _run_parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+def _new_parser(epilog: str) -> argparse.ArgumentParser:
+    return _Parser(
         prog="tui-agent",
         description="A terminal coding agent whose context window is visible, navigable and reversible.",
-        epilog=EPILOG,
+        epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("prompt", nargs="?", help="send this as the first message")
-    _add_run(parser)
-    return parser
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -238,12 +232,14 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--demo", action="store_true", help="try it with a scripted model: no key, no network, a scratch directory"
     )
     how.add_argument("-m", "--model", metavar="NAME", help="use this model, named provider/name")
-    effort = how.add_argument(
-        "--effort", type=_effort, metavar="LEVEL", help=f"set how much the model thinks: {', '.join(Effort)}"
+    how.add_argument(
+        "--effort",
+        choices=[level.value for level in Effort],
+        metavar="LEVEL",
+        help=f"how much to think: {', '.join(Effort)}",
     )
-    _offer(effort, Effort)
     modes = f"{', '.join(MODES)}, or the name of an agent of yours"
-    _offer(how.add_argument("--mode", "--agent", dest="mode", metavar="NAME", help=modes), MODES)
+    how.add_argument("--mode", "--agent", dest="mode", metavar="NAME", help=modes)
     how.add_argument("--trust", action="store_true", help="use this project's own settings and commands, this once")
     how.add_argument("--cwd", type=Path, default=Path.cwd(), metavar="DIR", help="work in this directory")
     how.add_argument("--max-steps", type=_positive, metavar="N", help="stop a message after this many requests")
@@ -393,7 +389,9 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
     )
     acp.add_argument("--demo", action="store_true", help="use the scripted model: no key, no network")
     acp.add_argument("-m", "--model", metavar="NAME", help="use this model, named provider/name")
-    acp.add_argument("--effort", type=_effort, metavar="LEVEL", help=f"one of {', '.join(Effort)}")
+    acp.add_argument(
+        "--effort", choices=[level.value for level in Effort], metavar="LEVEL", help=f"one of {', '.join(Effort)}"
+    )
     acp.add_argument("--mode", metavar="MODE", choices=MODES, help=f"one of {', '.join(MODES)}")
     acp.add_argument("--trust", action="store_true", help="use this project's own settings and commands")
     acp.add_argument("--login", action="store_true", help="ask for a provider's key in this terminal, and keep it")
@@ -441,13 +439,6 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
     importing.add_argument("--json", action="store_true", help="print a line of JSON for each session")
 
 
-def _effort(text: str) -> Effort:
-    try:
-        return Effort(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"there is no effort “{text}”; there are {', '.join(Effort)}") from None
-
-
 def _positive(text: str) -> int:
     value = int(text) if text.isascii() and text.isdigit() else 0
     if value < 1:
@@ -477,17 +468,6 @@ def _number(text: str) -> float | None:
         return None
     value = float(text)
     return value if 0 < value < float("inf") else None
-
-
-def _offer(action: argparse.Action, words: Iterable[str]) -> None:
-    """Have shells offer words for an argument that takes others too."""
-    text, function = " ".join(words), f"_tui_agent_{action.dest}"
-    action.complete = {  # type: ignore[attr-defined] # shtab reads it
-        "bash": function,
-        "zsh": f"({text})",
-        "fish": text,
-        "preamble": {"bash": f'{function}() {{ compgen -W "{text}" -- "$1"; }}'},
-    }
 
 
 def run_completion(arguments: Namespace) -> int:

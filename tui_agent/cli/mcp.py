@@ -87,7 +87,12 @@ def _add(arguments: Namespace) -> int:
         "headers": dict(_pair(text, _HEADER, "--header 'Name: value'") for text in arguments.header),
         "type": "sse" if arguments.sse else None,
     }
-    _save(arguments.name, McpServerSettings.model_validate(row), replace=arguments.force)
+    settings = McpServerSettings.model_validate(row)
+    if _NAME.fullmatch(arguments.name) is None:
+        raise UsageError("A server's name is made of letters, digits, “_”, “-” and “.”.")
+    if arguments.name in load_config().config.mcp and not arguments.force:
+        raise UsageError(f"A server {arguments.name} already exists; --force replaces it.")
+    set_value(f'mcp."{arguments.name}"', settings.model_dump(mode="json", exclude_defaults=True))
     say(f"Added {arguments.name} to {config_path()}. Try it: tui-agent mcp test {arguments.name}")
     return 0
 
@@ -110,14 +115,6 @@ def _pair(text: str, form: re.Pattern[str], usage: str) -> tuple[str, str]:
     if found is None:
         raise UsageError(f"Write it like {usage}.")
     return found[1], found[2].strip()
-
-
-def _save(name: str, settings: McpServerSettings, *, replace: bool) -> None:
-    if _NAME.fullmatch(name) is None:
-        raise UsageError("A server's name is made of letters, digits, “_”, “-” and “.”.")
-    if name in load_config().config.mcp and not replace:
-        raise UsageError(f"A server {name} already exists; --force replaces it.")
-    set_value(f'mcp."{name}"', settings.model_dump(mode="json", exclude_defaults=True))
 
 
 async def _test(name: str) -> int:

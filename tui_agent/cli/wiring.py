@@ -42,6 +42,7 @@ from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.layer import make_own_directory
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, Entry, ShellEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
@@ -280,7 +281,7 @@ class Wiring:
         ports.adopt(self.adjustable(ports))
         wanted, chosen = self.arguments.mode, self.chosen
         model = DEMO_MODEL if demo else self.default_model()
-        effort = self.arguments.effort or (chosen.effort if chosen is not None else None)
+        effort = Effort(self.arguments.effort) if self.arguments.effort else chosen.effort if chosen else None
         if effort is not None and not session.read_only:
             # The agent names it where the path names none.
             named = resolve(session.active_path()).effort
