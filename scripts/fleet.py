@@ -83,7 +83,7 @@ def gather(place: Path, runs: int) -> dict[str, object]:
     seconds = time.monotonic() - began
     again = {json.loads(line)["came"] for line in ask(store, "sessions", "import", str(place), "--json").splitlines()}
     listed = [json.loads(line) for line in ask(store, "sessions", "list", "--json").splitlines()]
-    opened = [info["id"] for info in listed if ask(store, "sessions", "show", info["id"]).strip()]
+    opened = [info["id"] for info in listed if ask(store, "sessions", "export", info["id"]).strip()]
     tree = ask(store, "tree", listed[0]["id"]) if listed else ""
     return {
         "data directories": len(folders), "imported": len(first), "the second time": sorted(again),

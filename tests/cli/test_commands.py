@@ -70,7 +70,7 @@ def test_a_short_id_of_the_list_is_found_again(
     short = row.split()[0]
     assert recorded.endswith(short)
     assert str(tmp_path)[-12:] in row or "shop" in row
-    assert "why is the total wrong?" in printed(capsys, "sessions", "show", short)
+    assert "why is the total wrong?" in printed(capsys, "sessions", "export", short)
 
 
 def test_going_on_says_where_the_sessions_are(capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,11 +93,11 @@ def test_a_run_that_got_to_no_model_leaves_no_session(capsys: pytest.CaptureFixt
     assert json.loads(printed(capsys, "sessions", "list", "--json"))["entry_count"] > 5, "it was there before"
 
 
-def test_sessions_are_listed_shown_searched_and_deleted(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
+def test_sessions_are_listed_searched_and_deleted(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
     assert "shop" in printed(capsys, "sessions", "list", "--here")
     row = json.loads(printed(capsys, "sessions", "list", "--json"))
     assert (row["id"], row["entry_count"]) == (recorded, 5)
-    shown = printed(capsys, "sessions", "show", recorded[-8:])
+    shown = printed(capsys, "sessions", "export", recorded[-8:])
     assert "why is the total wrong?" in shown
     assert "cardamom" in shown
     assert "quantity" not in shown, "only the current path is shown"
@@ -414,7 +414,7 @@ def test_models_are_those_with_a_key_first(capsys: pytest.CaptureFixture[str], m
         (["-c", "-r"], 2, "one of"),
         (["--cwd", "nowhere"], 2, "not a directory"),
         (["--max-steps", "0"], 2, "above 0"),
-        (["sessions", "show", "nope"], 1, "no session"),
+        (["sessions", "export", "nope"], 1, "no session"),
         (["tree", "nope"], 1, "no session"),
         (["config", "get", "nope"], 2, "no setting"),
         (["config", "set", "max_steps", "many"], 2, "max_steps"),

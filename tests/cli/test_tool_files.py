@@ -111,12 +111,11 @@ def test_tools_and_doctor_tell_of_them(work: Path, tui_agent: Run) -> None:
     assert "shout" not in asked.out
 
 
-def test_doctor_names_the_line_of_a_users_file(work: Path, tui_agent: Run) -> None:
+def test_the_line_of_a_users_file_is_named(work: Path, tui_agent: Run) -> None:
     own = work.parent / "config" / "tools"
     own.mkdir()
     (own / "mine.py").write_text("def one(number: int) -> int:\n    'Give it back.'\n    return number\n")
     (own / "wrong.py").write_text("\n\ndef (:\n")
-    done = tui_agent("doctor")
-    assert done.code == 1
-    assert "mine.py: one" in done.out
+    done = tui_agent("-p", "/tools")
+    assert "one: Give it back." in done.out
     assert "wrong.py:3: " in done.out

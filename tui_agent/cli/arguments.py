@@ -28,7 +28,7 @@ SESSION = "id of the session, or its last characters"
 SERVER = "name of the server"
 EPILOG = f"""\
 commands:
-  tui-agent sessions list|search|show|export|import|delete   manage sessions
+  tui-agent sessions list|search|export|import|delete   manage sessions
   tui-agent result [ID]                        print what a session changed as a patch, or commit it to a branch
   tui-agent tree [ID]                          show the branches of a session; without ID the last one here
   tui-agent context [ID]                       show what the model would see, block by block, or --request
@@ -345,9 +345,6 @@ def _add_sessions(sessions: argparse.ArgumentParser) -> None:
     search = actions.add_parser("search", help="search the text of all branches of all sessions")
     search.add_argument("query", help="words to look for")
     search.add_argument("--json", action="store_true", help="print JSON")
-    show = actions.add_parser("show", help="print the current path of a session")
-    show.add_argument("id", help=SESSION)
-    show.add_argument("--json", action="store_true", help="print JSON")
     _add_transfer(actions)
     delete = actions.add_parser("delete", help="delete a session for good")
     delete.add_argument("id", help=SESSION)

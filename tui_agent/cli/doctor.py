@@ -1,6 +1,5 @@
 """``tui-agent doctor``: what is set up, where it came from, and what is missing."""
 
-import asyncio
 import logging
 import os
 import platform
@@ -11,10 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
-from itertools import groupby
 from pathlib import Path
 
-from tui_agent.agent.assembly import find_tool_files
 from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
@@ -33,12 +30,10 @@ from tui_agent.model.logins import SOURCE, Logins
 from tui_agent.model.price_list import PriceList
 from tui_agent.model.route import Router
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
-from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.processes.own_programs import find_program
 from tui_agent.resources import prompt
 from tui_agent.sandbox import UNPROTECTED, Sandbox
 from tui_agent.session.errors import StoreError
-from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
 from tui_agent.trust import TrustItem, TrustStore
 from tui_agent.version import __version__
 
@@ -194,25 +189,6 @@ def _extensions(config: Config) -> Iterator[Finding]:
     folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
     sources = Sources(folders, config.instructions, config.notes_tokens)
     yield from _knowledge(Knowledge(sources, prompt=prompt, trusted=lambda: trusts(cwd)))
-    yield from _tool_files(config, folders, trusted=trusts(cwd))
-
-
-def _tool_files(config: Config, folders: Folders, *, trusted: bool) -> Iterator[Finding]:
-    files = ToolFiles(lambda: find_tool_files(folders, trusted=trusted))
-    private = (config_dir(), data_dir(), log_dir())
-
-    async def load() -> None:
-        sandbox = Sandbox(config.sandbox, private, project=folders.project)
-        try:
-            await files.load(ToolPlace(folders.cwd, folders.project, SafeEnvironment(os.environ), sandbox))
-        finally:
-            await sandbox.aclose()
-
-    asyncio.run(load())
-    for shown, tools in groupby(files.tools, lambda tool: tool.shown):
-        yield Finding("tools", f"{shown}: {', '.join(tool.name for tool in tools)}")
-    for problem in files.problems:
-        yield Finding("tools", problem, ok=False)
 
 
 def _knowledge(known: Knowledge) -> Iterator[Finding]:

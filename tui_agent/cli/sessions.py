@@ -1,4 +1,4 @@
-"""``tui-agent sessions``: list, search, show and delete recorded sessions without opening the screen.
+"""``tui-agent sessions``: list, search and delete recorded sessions without opening the screen.
 
 Exporting and importing are ``tui_agent.cli.transfer``'s.
 """
@@ -14,20 +14,9 @@ from tui_agent.cli.output import say, say_json, when
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.paths import data_dir
 from tui_agent.safe_text import one_line
-from tui_agent.session.entries import (
-    AssistantEntry,
-    BranchSummaryEntry,
-    CompactionEntry,
-    Entry,
-    ShellEntry,
-    ToolResultEntry,
-    UserEntry,
-)
 from tui_agent.session.errors import StoreError, StoreUnavailable
 from tui_agent.session.ids import short_id
-from tui_agent.session.path_queries import typed_text
 from tui_agent.session.records import SessionInfo
-from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
 DATABASE = "sessions.db"
@@ -64,14 +53,6 @@ def run_sessions(arguments: Namespace) -> int:
                 return _list(store, arguments)
             case "search":
                 return _search(store, arguments)
-            case "show":
-                session = Session(store, store.session(arguments.id).id, estimate=lambda _entry: 0, read_only=True)
-                for entry in session.path():
-                    if arguments.json:
-                        print(entry.model_dump_json())
-                    elif text := _readable(entry):
-                        say(f"#{entry.id} {text}\n")
-                return 0
             case "export" | "import" as action:
                 from tui_agent.cli import transfer
 
@@ -142,23 +123,6 @@ def _delete(store: Store, arguments: Namespace) -> int:
     store.purge()
     say(f"Deleted “{one_line(_name(info))}”.")
     return 0
-
-
-def _readable(entry: Entry) -> str:
-    match entry:
-        case UserEntry():
-            return f"You: {typed_text(entry.parts)}"
-        case AssistantEntry():
-            calls = "".join(f"\n  → {call.tool} {call.arguments}" for call in entry.tool_calls)
-            return f"{entry.model}: {entry.text}{calls}{f' [{entry.error}]' if entry.error else ''}"
-        case ToolResultEntry():
-            return f"{entry.tool} ({entry.status.value}): {entry.output}"
-        case ShellEntry():
-            return f"!{entry.command}\n{entry.output}"
-        case CompactionEntry() | BranchSummaryEntry():
-            return f"{entry.kind}: {entry.summary}"
-        case _:
-            return ""
 
 
 def _name(info: SessionInfo) -> str:
