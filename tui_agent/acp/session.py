@@ -59,7 +59,7 @@ from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.app.status_commands import job_lines
 from tui_agent.files.inside import read_regular
-from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, ModeChangeEntry, ModelChangeEntry
+from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, ModelChangeEntry
 
 if TYPE_CHECKING:
     from tui_agent.app.services import OpenRequest
@@ -355,8 +355,6 @@ class EditorSession:
             case EntryAppended(entry=AssistantEntry(finish=finish)):
                 self._finish = finish
                 self.tell(usage_update(self.agent.context_size(), self.agent.session_cost()))
-            case EntryAppended(entry=ModeChangeEntry(mode=mode)):
-                self.tell(helpers.update_current_mode(mode))
             case EntryAppended(entry=ModelChangeEntry() | EffortChangeEntry() as entry):
                 if isinstance(entry, ModelChangeEntry):
                     self.tell(usage_update(self.agent.context_size(), self.agent.session_cost()))

@@ -423,11 +423,7 @@ class Outbox:
         self._warn(prepared.problem)
 
     async def send_command(self, name: str, arguments: str, complaint: str) -> None:
-        """Send the message of a command of the user's own.
-
-        Raises:
-            CommandError: there is none any more, as ``complaint`` says, or it can't be used.
-        """
+        """Send the message of a command of the user's own; ``complaint`` is raised where there is none any more."""
         from tui_agent.agent.preparing import prepare_command
 
         agent = self._controller.agent

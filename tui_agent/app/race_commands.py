@@ -53,11 +53,7 @@ class RaceWish:
 
 
 def read_wish(text: str) -> RaceWish:
-    """Return what ``/race`` was asked for.
-
-    Raises:
-        CommandError: it can't be understood.
-    """
+    """Return what ``/race`` was asked for; raises a `CommandError` where that can't be understood."""
     head, separator, prompt = text.partition(" -- ") if " -- " in text else text.partition("\n")
     if not separator or not prompt.strip():
         raise CommandError(f"There is no prompt. Write: {USAGE}")
@@ -102,11 +98,7 @@ def _entry(text: str | None) -> int | None:
 
 
 async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
-    """Return the order for a race: runners, message and check looked up.
-
-    Raises:
-        CommandError, UserFacingError: something in it can't be had.
-    """
+    """Return the order for a race: runners, message and check looked up; raises a `UserFacingError` for the wrong."""
     from tui_agent.agent.race.race import RaceOrder
     from tui_agent.agent.race.specs import PICKS
 
@@ -135,11 +127,7 @@ async def load_parts(controller: Controller, text: str) -> tuple[UserPart, ...]:
 
 
 def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
-    """Return the runners that a text names. Reads the catalog: call it in a thread.
-
-    Raises:
-        RunnersError: there is something in it that there is not.
-    """
+    """Return the runners that a text names, or raise `RunnersError`. Reads the catalog: call it in a thread."""
     from tui_agent.agent.race.specs import parse_runners
 
     agent = controller.open_agent
@@ -194,12 +182,7 @@ def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
 
 
 async def begin(controller: Controller, order: RaceOrder) -> Race:
-    """Begin a race; it goes on in the background. Its price was shown.
-
-    Raises:
-        CommandError: there is one already.
-        RaceError, OSError: it can't be begun.
-    """
+    """Begin a race; it goes on in the background. Raises a `UserFacingError` or OSError where it can't be begun."""
     from tui_agent.agent.race.race import Race
     from tui_agent.agent.race.specs import left_out
     from tui_agent.context.view import resolve
@@ -242,10 +225,6 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
     """Go on with what a runner did: the conversation and the files; the other branches stay where they are.
 
     After the race it goes to the branch of a runner of the last one that began on the path; ``over`` is another one.
-
-    Raises:
-        CommandError, RaceError: there is no such runner, or it did nothing.
-        NavigationError, StoreError: the move could not be made.
     """
     agent = controller.idle_agent
     race = controller.race if over is None else None
@@ -267,7 +246,7 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
 
 
 async def drop(controller: Controller) -> None:
-    """End a race without taking anybody: the branches stay, the copies go; raises as `take`."""
+    """End a race without taking anybody: the branches stay, the copies go."""
     race = _race(controller)
     await race.finish(None)
     controller.race = None
@@ -275,7 +254,7 @@ async def drop(controller: Controller) -> None:
 
 
 async def merge(controller: Controller, number: int) -> None:
-    """Tell the conversation what a runner found, as a summary; its files stay where they are; raises as `take`."""
+    """Tell the conversation what a runner found, as a summary; its files stay where they are."""
     agent = controller.idle_agent
     name, leaf = _branch(controller, number)
     controller.say(f"Summarising what {name} found …")
@@ -284,12 +263,7 @@ async def merge(controller: Controller, number: int) -> None:
 
 
 async def compare(controller: Controller) -> None:
-    """Have the small model say how the changes of the runners differ; it is kept with the result.
-
-    Raises:
-        CommandError: a runner still works, or there is nothing to compare.
-        ModelError: the model could not be asked.
-    """
+    """Have the small model say how the changes of the runners differ; it is kept with the result."""
     from tui_agent.agent.race.race import compare as ask
 
     race = _race(controller)
@@ -303,7 +277,6 @@ async def compare(controller: Controller) -> None:
 
 
 async def steer(controller: Controller, number: int, text: str) -> None:
-    """Send a message to a runner; raises as `take`."""
     race = _race(controller)
     if not text.strip():
         raise CommandError("Write the message after the number: /race steer 2 Use the other file.")
@@ -423,7 +396,7 @@ async def race(controller: Controller, argument: str) -> None:
         case "stop":
             _race(controller).stop(_chosen(rest) if rest else None)
         case "continue":
-            go_on(controller, [_chosen(rest)])
+            go_on(controller, _chosen(rest))
         case "steer":
             number, _, text = rest.strip().partition(" ")
             await steer(controller, _chosen(number), text)
@@ -451,12 +424,11 @@ async def _ask_and_begin(controller: Controller, wish: RaceWish) -> None:
             controller.say(f"{len(begun.runners)} runners work. /race shows how far they are.")
 
 
-def go_on(controller: Controller, numbers: Sequence[int]) -> None:
-    """Let runners go on that were stopped or failed with an error; raises as `take`."""
+def go_on(controller: Controller, number: int) -> None:
+    """Continue a runner that was stopped or failed with an error."""
     race = _race(controller)
     with _looked_after(controller, race):
-        for number in numbers:
-            race.resume(number)
+        race.resume(number)
 
 
 @contextmanager
@@ -489,7 +461,7 @@ async def ask_for_race(
 ) -> bool:
     """Ask for a race from an entry, from the leaf by default; returns whether one was begun.
 
-    With ``leaving_out`` one runner sees the whole conversation, the other all but these entries. Raises as ``begin``.
+    With ``leaving_out`` one runner sees the whole conversation, the other all but these entries.
     """
     from tui_agent.agent.race.race import RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec, without

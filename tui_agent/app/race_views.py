@@ -166,7 +166,7 @@ class RaceView:
 
     def go_on(self, number: int) -> None:
         self._live.runner(number)
-        race_commands.go_on(self._controller, [number])
+        race_commands.go_on(self._controller, number)
 
     async def end(self) -> bool:
         """End the race and take nobody; returns whether that was done."""

@@ -9,7 +9,6 @@ from tui_agent.agent.context_inspector import RoomMade
 from tui_agent.agent.context_map import ContextMap
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.app.spending import Spending, Spent, spending_sections
-from tui_agent.context.budget import ContextSize
 from tui_agent.context.commit_plan import Commit
 from tui_agent.context.compaction import CompactionPlan, Refusal
 from tui_agent.session.records import EntryHeader, children
@@ -118,7 +117,14 @@ def context_json(shown: ContextMap, made: RoomMade, model: str) -> str:
 
 
 def context_lines(shown: ContextMap, made: RoomMade, model: str) -> list[str]:
-    lines = [f"{model or 'no model'}: {_gauge(shown.size)}", *filter(None, [made.sentence]), ""]
+    size = shown.size
+    threshold = f", compacts at {size.threshold:,}" if size.threshold is not None else ", never compacts by itself"
+    assumed = f" ({size.window_origin})" if size.window_origin != "catalog" else ""
+    gauge = (
+        f"{'~' if size.estimated else ''}{size.total:,} of {size.window:,} tokens{assumed} ({size.percent:.0f} %): "
+        f"fixed {size.fixed:,}, history {size.history:,}{threshold}"
+    )
+    lines = [f"{model or 'no model'}: {gauge}", *filter(None, [made.sentence]), ""]
     for block in shown.blocks:
         address = f"#{block.origin[0]}" if block.origin else ""
         hidden = f", {block.hidden:,} hidden" if block.hidden else ""
@@ -126,13 +132,3 @@ def context_lines(shown: ContextMap, made: RoomMade, model: str) -> list[str]:
         what = " ".join(filter(None, [block.kind.replace("_", " "), block.tool, block.path]))
         lines.append(f"{block.tokens:>8,}  {address:>6}  {what:<28}  {' '.join(block.label.split())[:60]}{state}")
     return lines
-
-
-def _gauge(size: ContextSize) -> str:
-    about = "~" if size.estimated else ""
-    threshold = f", compacts at {size.threshold:,}" if size.threshold is not None else ", never compacts by itself"
-    assumed = f" ({size.window_origin})" if size.window_origin != "catalog" else ""
-    return (
-        f"{about}{size.total:,} of {size.window:,} tokens{assumed} ({size.percent:.0f} %): "
-        f"fixed {size.fixed:,}, history {size.history:,}{threshold}"
-    )

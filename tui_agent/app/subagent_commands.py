@@ -37,11 +37,7 @@ async def enter(controller: Controller, entry_id: int, call_id: str) -> None:
 
 
 def show_subagent(controller: Controller, result: ToolResultEntry) -> None:
-    """Show what the subagent did that a result is from: on a branch of this session, or in a session of its own.
-
-    Raises:
-        StoreError: it can't be opened.
-    """
+    """Show what the subagent did that a result is from: on a branch of this session, or in a session of its own."""
     if result.metadata.branch is not None:
         show_branch(controller, result.metadata.branch)
     elif result.metadata.session is not None and controller.agent is not None:
@@ -50,11 +46,7 @@ def show_subagent(controller: Controller, result: ToolResultEntry) -> None:
 
 
 def show_branch(controller: Controller, last: int) -> None:
-    """Show the branch of a subagent that ends with an entry, at work or finished.
-
-    Raises:
-        EntryNotFound: it is not in this session.
-    """
+    """Show the branch of a subagent that ends with an entry, at work or finished."""
     if controller.agent is None:
         return
     session = controller.agent.session.beside(last)

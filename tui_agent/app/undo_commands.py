@@ -74,11 +74,7 @@ async def redo(controller: Controller, _argument: str) -> None:
 
 
 async def undo_entry(controller: Controller, entry_id: int) -> None:
-    """Go to before an entry of the path; undo where it is the newest thing that was done.
-
-    Raises:
-        NavigationError, StoreError: the move could not be made.
-    """
+    """Go to before an entry of the path; undo where it is the newest thing that was done."""
     agent = controller.idle_agent
     session = agent.session
     newest = session.history.newest()

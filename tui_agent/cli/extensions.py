@@ -158,11 +158,7 @@ class Extensions:
         return replace(ours, problems=problems)
 
     def config(self, cwd: Path) -> Config:
-        """Return the settings that hold in a directory, read now.
-
-        Raises:
-            ConfigError: they have a mistake.
-        """
+        """Return the settings that hold in a directory, read now, or raise `ConfigError`."""
         project = project_config(find_project(cwd)) if self._trusts(cwd) else None
         return load_config(project=project).config
 

@@ -288,11 +288,7 @@ class HeadlessRun(Frontend):
             say(message, file=self._err)
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Nobody can be asked: answer what is meant for that.
-
-        Raises:
-            CommandError: nothing is.
-        """
+        """Nobody can be asked: answer what is meant for that, or raise a `CommandError`."""
         if not isinstance(question, Choice):
             raise CommandError("Nobody can be asked in this run: write the answer after the command.")
         texts = dict(question.answers)
@@ -337,11 +333,7 @@ class HeadlessRun(Frontend):
         self._is_first = False
 
     def go_to(self, request: OpenRequest) -> None:
-        """Refuse: one run is about one session.
-
-        Raises:
-            CommandError: always.
-        """
+        """Refuse: one run is about one session."""
         raise CommandError(f"Name the session with -r: tui-agent -r {request.session_id or 'ID'} -p …")
 
     # -- the agent's events -----------------------------------------------------------------------------------

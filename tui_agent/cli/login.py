@@ -76,11 +76,7 @@ def _read(prompt: str) -> str:
 
 
 async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
-    """Print the page to sign in at, and keep what the browser or a pasted code brings; return a key that is pasted.
-
-    Raises:
-        SignInError: it failed.
-    """
+    """Print the page to sign in at, and keep what the browser or a pasted code brings; return a key that is pasted."""
     async with controller.sign_in(provider.id, provider.ways[-1]) as attempt:
         where = f"with a browser at\n\n  {attempt.url}\n"
         if attempt.code:

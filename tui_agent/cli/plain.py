@@ -329,11 +329,7 @@ class PlainFrontend(Frontend):
     # -- questions --------------------------------------------------------------------------------------------------
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Print the question with numbered answers and wait for a line; an empty one goes back.
-
-        Raises:
-            CommandError: it needs a screen.
-        """
+        """Print the question with numbered answers and wait for a line; an empty one goes back."""
         async with self._asking:
             match question:
                 case Choice():

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 def run_screen(arguments: Namespace) -> int:
-    """Run the full-screen program until the user quits; returns the exit code.
-
-    Raises:
-        Exception: the parts could not be brought in; its message is for a person if the program raised it.
-    """
+    """Run the full-screen program until the user quits; returns the exit code, raises what the parts raised."""
     # Nothing of what is imported, read and built for the first session becomes garbage; looking for it costs a tenth
     # of the start, and more in a long session. The app turns it on again.
     gc.disable()

@@ -32,11 +32,7 @@ def open_store() -> Store:
 
 
 def named_or_last(store: Store, name: str, cwd: Path) -> SessionInfo:
-    """Return the session with an id, or with "" the one last used in a directory.
-
-    Raises:
-        StoreError: there is none.
-    """
+    """Return the session with an id, or with "" the one last used in a directory; raises `StoreError` for none."""
     if name:
         return store.session(name)
     for info in store.sessions(cwd=cwd, limit=1):

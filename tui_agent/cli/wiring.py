@@ -93,11 +93,7 @@ class Wiring:
         return found
 
     def read_config(self) -> LoadedConfig:
-        """Return the settings as they are in files, environment and arguments now.
-
-        Raises:
-            ConfigError: a value is wrong.
-        """
+        """Return the settings as they are in files, environment and arguments now, or raise `ConfigError`."""
         project = project_config(find_project(self.cwd)) if self.project_state.trusted else None
         given = {name: getattr(self.arguments, name) for name in ("model", *RUN_LIMITS)}
         flags = {name: value for name, value in given.items() if value not in (None, "")}
@@ -220,11 +216,7 @@ class Wiring:
             self.close(session)
 
     def last_session(self) -> str:
-        """Return the session last used in this directory (with ``--demo``: the last demo).
-
-        Raises:
-            StoreError: there is none.
-        """
+        """Return the session last used in this directory (with ``--demo``: the last demo), or raise `StoreError`."""
         if not self.arguments.demo:
             return named_or_last(self.store, "", self.cwd).id
         for info in self.store.sessions():
