@@ -166,7 +166,7 @@ def test_one_branch_can_be_chosen(store, session):
     importer = Importer(Store(store.path.with_name("other.db")))
     path = store.path.with_name("branch.jsonl")
     write_export(store, ExportOrder(session.id, ExportFormat.JSON, leaf=3), path)
-    [imported] = importer.take(path)
+    [(_path, [imported], _told)] = importer.run([path])
     assert imported.entries == 3
 
 
@@ -218,7 +218,7 @@ def test_a_redacted_session_can_be_imported_with_its_outputs(store, tmp_path):
     write_export(store, ExportOrder(session.id, ExportFormat.JSON, redacted=True), path)
     assert path.stat().st_mode & 0o777 == 0o600
     with Store(tmp_path / "other" / "o.db") as other:
-        [imported] = Importer(other).take(path)
+        [(_path, [imported], _told)] = Importer(other).run([path])
         assert not imported.left_out
         result = Session(other, imported.session_id, estimate=lambda _entry: 1).path()[-1]
         assert isinstance(result, ToolResultEntry)

@@ -10,6 +10,7 @@ from tui_agent.safe_text import one_line
 from tui_agent.session.errors import StoreError
 from tui_agent.session.formats.importing import ImportChange, Imported, import_file
 from tui_agent.session.formats.reading import ImportRefused, NoConversation
+from tui_agent.session.formats.table import files_of
 from tui_agent.session.store import Store
 
 _ESTIMATED_AS = "gpt-4o"
@@ -52,7 +53,7 @@ class Importer:
                 continue
             self.failed += sum(len(one.refused) for one in imported)
             self._came.update(one.came for one in imported)
-            lines = [_summary_of(one) for one in imported]
+            lines = [summary_of(one) for one in imported]
             yield path, imported, [_of_file(name, line) for line in lines] if several else lines
 
     def total(self) -> str:
@@ -74,7 +75,7 @@ _TOTALS = {
 }
 
 
-def _summary_of(imported: Imported) -> str:
+def summary_of(imported: Imported) -> str:
     name = f"“{one_line(imported.title, 60)}”" if imported.title else "a session"
     short = imported.session_id[-8:]
     told = f"{name} is already here as {short}; nothing was changed."
@@ -119,3 +120,16 @@ def _of_file(name: str, told: str) -> str:
     """Return what is told of a file with its name before it; a text that begins with the file's name gets this one."""
     shown, own = one_line(name, 120), one_line(name.rpartition("/")[2], 120)
     return f"{shown}{told.removeprefix(own)}" if told.startswith(own) else f"{shown}: {told}"
+
+
+def import_all(store: Store, path: Path) -> tuple[list[str], list[Imported], int]:
+    """Import a file or every file of a directory; return what to tell, the sessions, and how much failed.
+
+    Raises:
+        ImportRefused: there is no file.
+    """
+    importer, files = Importer(store), files_of(path)
+    rows = list(importer.run(files))
+    told = [line for _path, _sessions, lines in rows for line in lines]
+    imported = [one for _path, sessions, _lines in rows for one in sessions or ()]
+    return [*told, *([importer.total()] if len(files) > 1 else [])], imported, importer.failed

@@ -92,8 +92,8 @@ async def _write(controller: Controller, order: ExportOrder, target: str) -> Non
 @Command("import", "import sessions, including those of other agents", argument="[FILE]", needs_screen=True, place=90)
 async def import_(controller: Controller, argument: str) -> None:
     """Take in the sessions of a file or a directory; one alone is opened with ``/sessions``."""
-    from tui_agent.app.importing import Importer
-    from tui_agent.session.formats.table import FORMATS, files_of
+    from tui_agent.app.importing import import_all
+    from tui_agent.session.formats.table import FORMATS
 
     if not argument:
         controller.frontend.set_draft("/import ")
@@ -103,14 +103,11 @@ async def import_(controller: Controller, argument: str) -> None:
         return
     path = _place(controller, argument.strip("\"'"))
     controller.say(f"Importing {short_path(path)} …")
-    importer, files = Importer(controller.services.store), files_of(path)
-    rows = await asyncio.to_thread(lambda: list(importer.run(files)))
-    told = [line for _path, _sessions, lines in rows for line in lines]
-    imported = [one for _path, sessions, _lines in rows for one in sessions or ()]
-    severity: Severity = "warning" if importer.failed else "information"
-    if len(files) > 1 or len(told) > 1:
-        controller.say(one_line(importer.total(), 200), severity)
-        controller.show(Report("Imported", [*map(visible, told), importer.total()]))
+    told, imported, failed = await asyncio.to_thread(import_all, controller.services.store, path)
+    severity: Severity = "warning" if failed else "information"
+    if len(told) > 1:
+        controller.say(one_line(told[-1], 200), severity)
+        controller.show(Report("Imported", [visible(line) for line in told]))
         return
     hint = f" /sessions {imported[0].session_id[-8:]} opens it." if len(imported) == 1 else ""
     controller.say(" ".join(told) + hint, severity)

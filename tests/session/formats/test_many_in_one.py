@@ -54,12 +54,12 @@ def test_a_damaged_message_stops_its_session_and_no_other(store: Store, tmp_path
     whole = len(read_file(path))
     first = read_file(path)[0]
     damage(path, "UPDATE message SET data = '{not json' WHERE rowid = (SELECT min(rowid) FROM message)")
-    taken = Importer(store).take(path)
+    [(_path, taken, _told)] = Importer(store).run([path])
     assert len(taken) == whole - 1
     told = summary_of(taken[-1])
     assert "message 1: it is not JSON" in told
     assert "That session was left out; --skip-damaged" in told
-    skipped = Importer(store, skip_damaged=True).take(path)
+    [(_path, skipped, _told)] = Importer(store, skip_damaged=True).run([path])
     assert len(skipped) == whole
     [partly] = [one for one in skipped if one.left_out]
     assert partly.left_out["damaged message (message 1)"] == 1
