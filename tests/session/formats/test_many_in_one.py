@@ -153,6 +153,6 @@ def test_a_session_of_claude_code_is_called_by_what_was_typed_first(store: Store
                     "message": {"role": "user", "content": text}}  # fmt: skip
             above = f"u{number}"
             file.write(json.dumps(line) + "\n")
-    [imported] = Importer(store).take(path)
+    [(_path, [imported], _told)] = Importer(store).run([path])
     assert imported.title == title
     assert imported.entries == sum("local" not in text and "/compact" not in text for text in messages)
