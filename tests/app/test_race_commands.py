@@ -147,7 +147,8 @@ async def test_a_race_whose_runner_is_continued_ends_once(tmp_path: Path) -> Non
     controller = await controller_of(harness)
     race = await race_commands.begin(controller, await race_commands.order_of(controller, read_wish("2 -- Answer it.")))
     await harness.until(lambda: sorted(runner.state for runner in race.runners) == ["done", "working"])
-    race_commands.go_on(controller, [runner.number for runner in race.runners if runner.state.is_over])
+    [ended] = [runner for runner in race.runners if runner.state.is_over]
+    race_commands.go_on(controller, ended.number)
     race.stop()
     async with asyncio.timeout(60):
         await controller.tasks_done()
