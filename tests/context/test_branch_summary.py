@@ -68,12 +68,6 @@ def ids(entries):
     return [entry.id for entry in entries]
 
 
-def test_moving_forward_abandons_nothing_and_asks_nothing():
-    left, _ = tree()
-    move = moved(left[:3], left)
-    assert (ids(move.abandoned), move.asks, move.leaf) == ([], False, 6)
-
-
 def test_a_chosen_user_message_goes_back_into_the_prompt():
     left, right = tree()
     file = FilePart(path="a.py", text="text")

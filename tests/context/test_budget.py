@@ -13,7 +13,6 @@ from tui_agent.context.budget import (
     ModelLimits,
     RequestModel,
     estimate_path,
-    estimate_tokens,
     measure,
     overhead,
     overhead_parts,
@@ -109,10 +108,6 @@ def test_what_was_appended_since_is_estimated():
     assert size.estimated
 
 
-def test_a_call_that_waits_for_its_result_weighs_nothing_yet():
-    assert measure([head(), user(2), answer(3, USAGE, "a")], LIMITS, SETTINGS, COUNTER).total == 5_750
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -161,22 +156,6 @@ def test_reasoning_that_does_not_go_back_is_not_counted():
     assert measure([user(2), shown], LIMITS, SETTINGS, COUNTER).total == 1_900
 
 
-def test_pruned_output_counts_as_its_placeholder():
-    path = [head(), user(2), answer(3, None, "a"), result(4, "a")]
-    pruned = [*path, PruneEntry(id=5, targets=(4,), tokens_freed=1, reason="x")]
-
-    before, after = (measure(p, LIMITS, SETTINGS, COUNTER).total for p in (path, pruned))
-    assert before - after == pytest.approx(result(4, "a").tokens, abs=45)
-
-
-@pytest.mark.parametrize("target", [3, 4])
-def test_a_call_that_was_dropped_weighs_nothing_and_neither_does_its_result(target):
-    asked = answer(3, None, "a").model_copy(update={"parts": (ToolCallPart(call_id="a", tool="read", arguments="{}"),)})
-    path = [head(), user(2), stored(asked), result(4, "a"), ContextEditEntry(id=5, target=target, action="drop")]
-
-    assert measure(path, LIMITS, SETTINGS, COUNTER).history == user(2).tokens
-
-
 def test_the_factor_corrects_what_is_estimated_and_nothing_else():
     path = [head(), user(2), answer(3, USAGE), user(4, ENGLISH * 100)]
 
@@ -185,21 +164,6 @@ def test_the_factor_corrects_what_is_estimated_and_nothing_else():
         for c in (COUNTER, TokenCounter(MODEL, Calibration(learnt={"text": 2.0})))
     )
     assert plain - 5_750 == pytest.approx((corrected - 5_750) / 2, abs=1)
-
-
-def test_a_learnt_factor_brings_the_estimate_within_two_percent():
-    """A provider whose tokenizer makes 1.27 times the tokens, and more around each message."""
-    path = [head()]
-    counter = TokenCounter(MODEL)
-    for number in range(2, 40, 4):
-        texts = (ENGLISH * number, "上下文窗口管理还有三层机制。" * number, 'value = {"a": [1, 2, 3]}\n' * number)
-        path += [user(number, texts[number % 3]), answer(number + 1, None, f"c{number}")]
-        path.append(result(number + 2, f"c{number}", texts[(number + 1) % 3]))
-        request = project(path, ModelTraits(MODEL))
-        truth = round(1.27 * sum(COUNTER.text(m.text) for m in request.messages)) + 7 * len(request.messages)
-        counter = counter.learn(Meter(LIMITS, SETTINGS, counter).counted(path), truth)
-
-    assert estimate_tokens(path, LIMITS, counter) == pytest.approx(truth, rel=0.02)
 
 
 def as_openai_reads(request):
@@ -258,14 +222,12 @@ def test_the_reserve_scales_with_the_window(window, max_output, expected):
     [
         (None, 200_000, 180_000),
         ("80%", 200_000, 160_000),
-        ("99%", 200_000, 180_000),
         ("-20%", 200_000, 160_000),
         (120_000, 200_000, 120_000),
         (120_000, 32_768, 32_768 - 6_554),
         (-20_000, 200_000, 180_000),
         (-20_000, 16_384, 8_192),
         (0, 200_000, None),
-        ("0%", 200_000, None),
         ("150_000", 200_000, 150_000),
     ],
 )

@@ -2,7 +2,6 @@
 
 from itertools import accumulate
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,30 +44,6 @@ def test_what_is_set_is_asked_for_whatever_the_pauses_are():
     path = conversation(10, 10, 10)
     assert cache_ttl(path, CacheSettings(ttl="5m"), START) == "5m"
     assert cache_ttl([], CacheSettings(ttl="1h"), START) == "1h"
-
-
-@pytest.mark.parametrize("path", [[], conversation(), conversation(1, 2, 4, 0.1)], ids=["new", "one", "quick"])
-def test_who_never_pauses_pays_for_five_minutes(path: list[Entry]):
-    assert cache_ttl(path, AUTO, START + MINUTE) == "5m"
-
-
-def test_a_pause_within_the_hour_makes_the_hour_cheaper():
-    assert asked(conversation(1, 1), 20) == "1h"
-
-
-def test_pauses_of_more_than_an_hour_lose_either_and_cost_less_with_five_minutes():
-    assert asked(conversation(90, 200), 100) == "5m"
-
-
-def test_many_pauses_of_hours_and_one_short_one_are_weighed_by_what_they_cost():
-    assert asked(conversation(90, 90, 90, 90, 90, 90), 20) == "5m"
-    assert asked(conversation(90, 20, 20, 20, 20, 20), 20) == "1h"
-
-
-def test_it_changes_its_mind_only_when_nothing_is_cached_any_more():
-    path = conversation(1, 20, 1, 1)
-    assert asked(path, 1) == "1h"  # because of the 20 minutes, not of this one
-    assert asked(conversation(1, 1, 1), 4.9) == "5m"
 
 
 def test_a_model_that_others_take_turns_with_finds_nothing_of_theirs():

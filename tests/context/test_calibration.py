@@ -7,17 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_agent.context.budget import Meter, ModelLimits, measure
 from tui_agent.context.calibration import Calibration, characters_of, first_calibration
-from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter, count_text, encoding_name
 from tui_agent.session.counting import Count
 from tui_agent.session.entries import (
-    AssistantEntry,
     EntryAdapter,
-    SystemEntry,
     TextPart,
-    Usage,
     UserEntry,
 )
 from tui_agent.session.rows import body_of, completed
@@ -77,34 +72,6 @@ def test_the_first_request_is_within_fifteen_percent_and_the_second_within_three
 @pytest.mark.parametrize("what", TEXTS)
 def test_the_second_request_to_an_unknown_model_is_within_three_percent(family, what):
     assert first_and_second(family, what, UNKNOWN)[1] < 0.033
-
-
-@pytest.mark.parametrize("family", MODELS)
-@pytest.mark.parametrize("what", [what for what in TEXTS if what != "english"])
-def test_after_eight_reports_the_gauge_is_within_two_percent(family, what):
-    """Nothing is known of the tokenizer; the ninth request adds a text that no report was about."""
-    counter, settings = TokenCounter(UNKNOWN, first_calibration(UNKNOWN)), ContextSettings()
-    limits = ModelLimits(UNKNOWN, 200_000)
-
-    def stored(entry, number):
-        return completed(entry.model_copy(update={"id": number}), number, None, 1, counter.estimate)
-
-    path = [stored(SystemEntry(blocks=("\n".join(HEAD),), model=UNKNOWN), 1)]
-    sent = sum(truth(family, *place) for place in HEAD_PLACES)
-    for step in range(9):
-        which = int(step == 8)
-        path.append(stored(UserEntry(parts=(TextPart(text=TEXTS[what][which]),)), 2 + 2 * step))
-        sent += truth(family, what, which) + 4
-        size = measure(path, limits, settings, counter)
-        meter = Meter(limits, settings, counter)
-        answer = AssistantEntry(parts=(TextPart(text="ok"),), model=UNKNOWN, usage=Usage(input=sent, output=1))
-        path.append(
-            stored(answer.model_copy(update={"estimate": counter.calibrated(meter.counted(path[:-1]))}), 3 + 2 * step)
-        )
-        counter = counter.learn(meter.counted(path[:-1]), sent)
-        sent += 5
-
-    assert size.total == pytest.approx(sent - 5, rel=0.02)
 
 
 def test_what_one_script_teaches_leaves_the_others_alone():
@@ -176,13 +143,6 @@ def test_a_size_stays_within_its_limits(size, counted, digits, reported):
     assert 0 <= learnt.size("digits") <= 8
 
 
-def test_a_single_report_teaches_most():
-    counter = counter_of("anthropic/claude-sonnet-4-5")
-
-    assert counter.learn(20_000, 26_000).calibrated(10_000) == pytest.approx(13_000, rel=0.01)
-    assert counter.calibrated(10_000) == 12_000
-
-
 @pytest.mark.parametrize(("model", "per_digit"), [("ollama/qwen3:8b", 1), ("mistral/mistral-medium", 1), ("gpt-4o", 0)])
 def test_digits_count_as_the_tokenizer_packs_them(model, per_digit):
     """A table of numbers was counted at half its tokens where each digit is one."""
@@ -192,13 +152,3 @@ def test_digits_count_as_the_tokenizer_packs_them(model, per_digit):
     expected = packed + per_digit * (digits - 2 * 3 * 100)
 
     assert counter_of(model).text(table) == pytest.approx(expected, rel=0.06)
-
-
-def test_a_first_report_teaches_how_digits_are_packed():
-    counter = counter_of(UNKNOWN)
-    table = "\n".join(f"{number * 7_919:09d},{number * 104_729:09d}" for number in range(100, 300))
-    single = count_text(table) + 6 * 2 * 200
-    counter = counter.learn(count_text(table), single)
-
-    assert counter.text(table) == pytest.approx(single, rel=0.03)
-    assert counter.text(HEAD[0]) == pytest.approx(counter_of(UNKNOWN).text(HEAD[0]), rel=0.08)

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.entry_strategies import paths
-from tests.support.session_paths import PathBuilder, metadata
+from tests.support.session_paths import PathBuilder
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction import (
@@ -80,31 +80,6 @@ def test_worked_example(keep, first_kept, split):
     assert ids(found.kept) == list(range(first_kept, 9))
 
 
-def test_a_cut_never_stands_at_a_tool_result():
-    build = PathBuilder()
-    build.user("go", tokens=50)
-    build.run("read", {"path": "a"}, "x", tokens=500)
-    last = build.call(("read", {"path": "b"}), ("read", {"path": "c"}), tokens=20)
-    for call in last.tool_calls:
-        build.result(call.call_id, "y", "read", tokens=300)
-    found = planned(build, keep=650)
-    assert found.first_kept_id == last.id
-    assert found.prunes == ()
-
-
-def test_results_that_come_late_are_not_cut_off_from_their_call():
-    build = PathBuilder()
-    build.user("go", tokens=500)
-    asked = build.call(("bash", {"command": "x"}), tokens=500)
-    build.user("meanwhile", tokens=50, mid_run=True)
-    build.result(asked.tool_calls[0].call_id, "done", tokens=50)
-    build.say("ok", tokens=50)
-    found = planned(build, keep=140)
-    # The nearest place at or after is the message in the middle of the call; the answer after the result is next.
-    assert found.first_kept_id == build.path[-1].id
-    assert asked.id in ids(found.turn_prefix)
-
-
 def test_a_turn_starts_at_a_users_command_too_but_not_at_an_excluded_one():
     build = PathBuilder()
     build.user("one", tokens=100)
@@ -163,12 +138,6 @@ def test_refuses_when_nothing_was_said_since_the_last_compaction():
     assert found.reason is RefusalReason.ALREADY_COMPACTED
 
 
-def test_refuses_an_empty_path():
-    found = plan(PathBuilder(), keep=50)
-    assert isinstance(found, Refusal)
-    assert found.reason is RefusalReason.NOTHING_TO_COMPACT
-
-
 def test_names_a_first_message_that_leaves_no_room():
     build = PathBuilder()
     first = build.user("word " * 40_000, tokens=40_000)
@@ -195,16 +164,6 @@ def test_an_oversized_newest_result_is_cut_no_further_than_has_to_be():
     (cut,) = found.prunes
     assert cut.targets == (huge.id,)
     assert cut.keep_chars == 77_000  # 24,000 tokens are the goal
-
-
-def test_an_oversized_chinese_result_is_cut_to_the_tokens_that_are_kept():
-    build = PathBuilder()
-    build.user("看", tokens=50)
-    build.run("bash", {"command": "cat"}, "錯" * 40_000, tokens=32_000)
-    found = plan(build)
-    assert isinstance(found, Refusal)
-    (cut,) = found.prunes
-    assert cut.keep_chars == 29_000  # 24,000 tokens are the goal
 
 
 def outputs(tokens: int) -> PathBuilder:
@@ -283,18 +242,6 @@ def test_the_first_message_stays_and_the_newest_fill_the_rest_of_the_budget():
     assert sum(words(text) for text in carried) <= 400
 
 
-def test_a_huge_first_message_loses_its_middle():
-    build = PathBuilder()
-    build.user("START " + "word " * 5_000 + "END", tokens=6_000)
-    build.user("second message", tokens=5)
-    build.say("ok", tokens=200)
-    first, second = carry(build, budget=4_000).user_messages
-    assert first.startswith("#1 START")
-    assert first.endswith("END")
-    assert words(first) <= 400
-    assert second == "#2 second message"
-
-
 def test_what_was_carried_before_is_carried_on_exactly_once():
     build = four_turns()
     details = SummaryDetails(
@@ -370,17 +317,6 @@ def test_anchors_do_not_repeat_what_stays_in_view():
     assert "told_file" not in lines
 
 
-def test_an_entry_without_a_model_tells_every_step_by_rule():
-    build = PathBuilder()
-    build.user("go", tokens=50)
-    build.run("bash", {"command": "make"}, "boom", title="make", metadata=metadata(exit_code=2), tokens=300)
-    build.say("That failed.", tokens=10)
-    build.say("kept", tokens=200)
-    entry = compaction_entry(planned(build, keep=200), "", words)
-    assert entry.summary.splitlines() == ["- #3 bash make → exit 2", "- #4 That failed."]
-    assert entry.details.user_messages == ("#1 go",)
-
-
 def test_an_entry_without_a_model_keeps_what_the_last_one_said():
     build = four_turns()
     build.compaction("## Goal\nport it", first_kept_id=5)
@@ -440,13 +376,6 @@ def test_a_person_says_what_is_the_first_entry_to_stay():
         assert ids((*plan.history, *plan.turn_prefix)) == [e.id for e in path if e.id < place.entry_id and e.is_sent]
         assert plan.prunes == ()
         assert place.is_turn is isinstance(plan.kept[0], UserEntry)
-
-
-def test_a_boundary_inside_a_step_is_before_the_step():
-    build = four_turns()
-    call = build.call(("read", {"path": "a"}))
-    result = build.result(call.tool_calls[0].call_id, "some output")
-    assert up_to(build, result.id) == up_to(build, call.id)
 
 
 def test_a_boundary_before_which_there_is_nothing_is_refused():

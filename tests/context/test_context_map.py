@@ -73,13 +73,6 @@ def test_a_result_names_its_tool_its_file_and_its_age():
     assert told.hidden == 0
 
 
-def test_blocks_add_up_to_the_estimate():
-    told = mapped(PATH)
-
-    assert told.estimate == estimate_tokens(PATH, LIMITS, COUNTER) == told.size.total
-    assert told.drift == 0
-
-
 def test_a_report_shows_how_wrong_the_estimate_is():
     path = [*PATH, answer(7, usage=Usage(input=5_000, output=9))]
 

@@ -3,7 +3,7 @@ import pytest
 from tests.support.session_paths import PathBuilder, metadata
 from tui_agent.context.files import FileOperations, call_path, file_operations
 from tui_agent.context.rendering import carried_blocks
-from tui_agent.session.entries import FilePart, StateText, SummaryDetails, ToolStatus, UserEntry
+from tui_agent.session.entries import FilePart, SummaryDetails, ToolStatus, UserEntry
 from tui_agent.tools.registry import tool_traits
 
 
@@ -78,10 +78,3 @@ def test_a_file_is_listed_with_the_newest_entry_that_told_of_it():
         f"b.py #{other}",
         f"src/a.py #{newest}",
     ]
-
-
-def test_state_is_shown_with_the_summary():
-    details = SummaryDetails(
-        state=(StateText(tool="todo", text="[ ] ship"), StateText(tool="skill", name="release", text="How to"))
-    )
-    assert carried_blocks(details) == "<todo>\n[ ] ship\n</todo>\n\n<skill>\nrelease\nHow to\n</skill>"

@@ -58,17 +58,6 @@ def test_a_line_that_is_too_long_leaves_its_names():
     assert kept(build.path, 50) == ("#1: load_config",)
 
 
-def test_lines_stay_within_the_budget_and_group_by_entry():
-    build = PathBuilder()
-    for number in range(50):
-        build.say(f"first_name_{number} second_name_{number}")
-    lines = kept(build.path, 60)
-    assert lines
-    assert sum(words(line) for line in lines) <= 60
-    ids = [int(line[1 : line.index(":")]) for line in lines]
-    assert ids == sorted(set(ids))
-
-
 def test_demands_leave_room_for_names():
     build = PathBuilder()
     for number in range(40):
@@ -77,12 +66,6 @@ def test_demands_leave_room_for_names():
     lines = "\n".join(kept(build.path, 200))
     assert "load_config" in lines
     assert "You must never" in lines
-
-
-def test_what_stays_in_view_is_not_repeated():
-    build = PathBuilder()
-    build.say("load_config\nsave_config")
-    assert kept(build.path, 100, shown="uses load_config(path)") == ("#1: save_config",)
 
 
 def test_lines_of_names_that_stay_in_view_take_the_room_that_is_left():

@@ -150,14 +150,6 @@ def test_then_long_arguments_are_cut_so_that_a_file_just_written_stops_no_work()
     assert len(sent[-1]) < 1_200
 
 
-def test_then_the_tail_is_halved():
-    build = long_session(14)
-    _, commit = attempt(build, 20_000, keep=13_000)
-    assert isinstance(commit, Commit)
-    assert commit.steps == ("kept half of the tail",)
-    assert commit.tokens_after <= 12_000
-
-
 def test_then_the_oldest_kept_turns_go():
     build = long_session(6, answer=100)
     build.user("the big one")
@@ -227,16 +219,6 @@ def test_pins_that_take_the_room_are_named():
     _, refusal = attempt(build, 10_000)
     assert isinstance(refusal, Refusal)
     assert refusal.reason is RefusalReason.PINNED
-
-
-def test_planning_again_right_after_a_commit_is_refused():
-    build = long_session()
-    _, commit = attempt(build, 20_000, keep=15_000)
-    assert isinstance(commit, Commit)
-    after = provisional(build.path, commit.entries)
-    again = plan_compaction(after, SETTINGS, size_for(after, 20_000), PlanOptions(tool_traits(), count=entry_tokens))
-    assert isinstance(again, Refusal)
-    assert again.reason is RefusalReason.ALREADY_COMPACTED
 
 
 def test_compaction_is_no_ratchet():

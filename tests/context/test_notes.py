@@ -68,17 +68,6 @@ def test_a_placeholder_tells_gist_and_address_on_one_line_and_the_lines_beneath(
     assert f"#{target}" in line
 
 
-def test_a_later_prune_or_edit_replaces_the_note():
-    build, target = read_and_used()
-    build.prune(target, notes=("MAX_RETRIES",))
-    assert resolve(build.path).notes == {target: "MAX_RETRIES"}
-    build.prune(target)
-    assert resolve(build.path).notes == {}
-    build.prune(target, notes=("MAX_RETRIES",))
-    build.edit(target, "restore")
-    assert resolve(build.path).notes == {}
-
-
 def test_a_plan_brings_its_notes_and_counts_them():
     build, target = read_and_used()
     rules = PruneRules(PruneSettings(protect_turns=0, protect_share=0), 10_000, tool_traits(), minimum=1, text=words)

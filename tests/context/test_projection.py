@@ -25,7 +25,6 @@ from tui_agent.session.entries import (
     SystemEntry,
     TextPart,
     ToolCallPart,
-    ToolMetadata,
     ToolResultEntry,
     ToolSchema,
     ToolStatus,
@@ -114,12 +113,6 @@ def test_what_is_particular_to_a_session_opens_the_conversation():
     assert [(m.text, m.cache) for m in merged.messages[1:]] == [("Directory: /home/me\n\ngo", True)]
 
 
-def test_the_head_and_the_last_two_messages_are_marked_for_the_cache():
-    request = project([HEAD, user(2), answer(3, "hi"), user(4)], TRAITS)
-
-    assert [message.cache for message in request.messages] == [True, True, False, True, True]
-
-
 # -- compaction ---------------------------------------------------------------------------------------------
 
 
@@ -182,13 +175,6 @@ def test_a_pruned_result_keeps_its_gist_and_address_on_one_line():
     assert text == f"[Old tool result content cleared: {expected}"
 
 
-def test_the_gist_of_a_failed_command_is_its_exit_code():
-    entry = result(3, "a", tool="bash", title="make", status=ToolStatus.ERROR, metadata=ToolMetadata(exit_code=2))
-
-    text = shapes([user(1), answer(2, "", call("a")), entry, prune(4, 3)])[2][1]
-    assert "bash make, 1 line, exit 2" in text
-
-
 def test_a_prune_that_leaves_characters_cuts_the_middle():
     entry = result(3, "a", "HEAD" + "x" * 9_000 + "TAIL")
 
@@ -205,12 +191,6 @@ def test_dropping_a_result_drops_its_call_and_leaves_the_other():
     request = project(path, TRAITS)
     assert [c.call_id for c in request.messages[1].tool_calls] == ["b"]
     assert shapes(path)[2:] == [("tool", "B")]
-
-
-def test_dropping_an_answer_takes_its_results_along():
-    path = [user(1), answer(2, "text", call("a")), result(3, "a"), edit(4, 2, "drop")]
-
-    assert shapes(path) == [("user", "hello")]
 
 
 def test_a_masked_message_says_that_something_is_hidden_and_where():
@@ -231,12 +211,6 @@ def test_masking_an_answer_hides_its_text_and_long_arguments_but_keeps_the_call(
     assert len(sent["content"]) <= 200
 
 
-def test_pruning_a_message_takes_its_images_and_leaves_its_text():
-    entry = UserEntry(id=1, parts=(TextPart(text="look"), IMAGE))
-
-    assert shapes([entry, prune(2, 1)]) == [("user", 'look\n\n[image: shot.png, 640x480 — recall("#1")]')]
-
-
 # -- repairs ------------------------------------------------------------------------------------------------
 
 
@@ -250,18 +224,6 @@ def test_a_message_sent_while_tools_ran_comes_after_their_results():
     path = [user(1), answer(2, "", call("a")), user(3, "wait", mid_run=True), result(4, "a")]
 
     assert [role for role, _ in shapes(path)] == ["user", "assistant", "tool", "user"]
-
-
-def test_what_was_streamed_before_an_interruption_stays():
-    path = [user(1), answer(2, "Let me", interrupted=True, finish="interrupted"), user(3, "go on")]
-
-    assert shapes(path)[1] == ("assistant", "Let me")
-
-
-def test_history_that_lost_its_start_begins_with_a_stand_in_of_the_user():
-    path = [HEAD, user(2), answer(3, "hi"), edit(4, 2, "drop")]
-
-    assert shapes(path, templates=Templates(conversation_start="start")) == [("user", "start"), ("assistant", "hi")]
 
 
 @pytest.mark.parametrize(

@@ -49,14 +49,6 @@ def test_any_path_without_its_start_gives_a_request_that_is_accepted(path, of, s
     check(project(path[start:], of), of)
 
 
-@given(paths(), traits)
-@thorough
-def test_the_same_path_gives_the_same_bytes(path, of):
-    copies = [entry.model_copy(deep=True) for entry in path]
-
-    assert request_bytes(project(copies, of)) == request_bytes(project(path, of))
-
-
 @given(paths(max_size=25), traits)
 @thorough
 def test_an_active_path_gives_the_request_of_the_whole_one(path, of):

@@ -62,11 +62,6 @@ def test_output_older_than_the_last_turns_and_the_newest_tokens_is_pruned():
     assert plan.tokens_freed == 4 * (15_000 - 40)
 
 
-def test_two_turns_are_protected_however_large():
-    build = turns_of_results([100], [90_000] * 3, [90_000] * 3)
-    assert plan_prune(resolve(build.path), rules()) is None
-
-
 def test_what_the_program_says_begins_no_turn():
     build = turns_of_results([15_000] * 6)
     for _ in range(3):
@@ -81,13 +76,6 @@ def test_under_pressure_turns_protect_nothing_but_the_last_steps_and_newest_toke
     plan = plan_prune(resolve(build.path), rules(pressure=True))
     assert plan is not None
     assert plan.targets == tuple(results(build)[1:9])  # the first is too small, the newest four make 40k
-
-
-def test_the_last_four_steps_stay_even_when_they_are_over_the_newest_tokens():
-    build = turns_of_results([30_000] * 6)
-    plan = plan_prune(resolve(build.path), rules(pressure=True))
-    assert plan is not None
-    assert plan.targets == tuple(results(build)[:2])
 
 
 @pytest.mark.parametrize(("budget", "steps"), [(4_000, 1), (5_000, 2), (9_000, 3), (10_000, 4), (200_000, 4)])
@@ -302,15 +290,6 @@ def test_the_text_beside_an_image_stays_and_the_image_has_an_address():
     assert not Cutter(view, view.entries, stored_tokens).to(250, outputs), "nothing of it is long"
 
 
-def test_pinned_images_stay():
-    build = PathBuilder()
-    ids = [build.add(UserEntry(parts=(image(number),))).id for number in range(4)]
-    build.edit(ids[0], "pin")
-    plan = plan_image_prune(resolve(build.path), ImageSettings(max_count=2), H, lambda _image: 1)
-    assert plan is not None
-    assert plan.targets == (ids[1], ids[2])
-
-
 @given(paths(max_size=25), st.integers(0, 20_000), st.booleans())
 def test_pruning_is_deterministic_idempotent_and_only_takes_live_answers(path, budget, pressure):
     view = resolve(path)
@@ -328,12 +307,3 @@ def test_pruning_is_deterministic_idempotent_and_only_takes_live_answers(path, b
         assert not of.tools[by_id[target].tool].protected
     entry = plan.entry().model_copy(update={"id": path[-1].id + 1})
     assert plan_prune(resolve([*path, entry]), of) is None
-
-
-def test_what_is_left_of_a_chinese_output_weighs_what_it_does():
-    build = PathBuilder()
-    build.user("看")
-    output = "錯誤發生在第三個模組" * 1_000
-    long = build.run("bash", {"command": "1"}, output, tokens=8_000)
-    build.prune(long.id, keep_chars=2_000)
-    assert ViewWeights(resolve(build.path)).of(long) > 1_600

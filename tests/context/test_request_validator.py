@@ -49,13 +49,3 @@ IMAGE = ImageRef("a" * 64, "image/png")
 def test_an_unsound_request_is_refused(messages):
     with pytest.raises((InvalidRequestError, ValueError)):
         validate(ModelRequest("m", messages))
-
-
-def test_images_are_refused_without_vision():
-    with pytest.raises(InvalidRequestError):
-        validate(ModelRequest("m", (Message("user", (IMAGE,)),)), vision=False)
-
-
-def test_roles_that_do_not_alternate_are_refused_where_they_must():
-    with pytest.raises(InvalidRequestError):
-        validate(ModelRequest("m", (say("user"), say("user"))), alternating=True)

@@ -82,12 +82,6 @@ def test_calls_without_a_result_are_marked_as_interrupted_in_place():
     assert texts[-1] == "[Tool result]: [Tool execution was interrupted]"
 
 
-def test_arguments_that_are_no_object_are_told_as_written():
-    build = PathBuilder()
-    build.call(("edit", "{broken"))
-    assert serialise(build.path)[0] == "[Assistant tool calls]: edit({broken)"
-
-
 def test_tasks_leave_out_what_the_user_took_out_of_view():
     build = PathBuilder()
     build.user("go", tokens=50)

@@ -14,8 +14,6 @@ from tui_agent.context import settings as module
 from tui_agent.context.settings import (
     CompactionSettings,
     ContextSettings,
-    TruncationSettings,
-    threshold_tokens,
 )
 
 SOURCE = {node.name: node for node in parsed(inspect.getsource(module)).body if isinstance(node, ast.ClassDef)}
@@ -35,11 +33,6 @@ def test_every_setting_is_documented_and_has_a_default(model):
         assert not field.is_required(), name
 
 
-def test_one_output_takes_a_tenth_of_a_window_that_is_small_or_full():
-    assert TruncationSettings().tokens(200_000, 10_000) == 20_000
-    assert TruncationSettings().tokens(8_192, 8_000) == 819
-
-
 def test_a_reserve_of_the_users_own_never_takes_more_than_half():
     assert CompactionSettings(reserved=30_000).reserve(200_000, 8_000) == 30_000
     assert CompactionSettings(reserved=30_000).reserve(16_000, 8_000) == 8_000
@@ -50,11 +43,6 @@ def test_pruning_can_be_switched_off_in_a_word():
     assert not ContextSettings.model_validate({"prune": False}).prune.automatic
     assert ContextSettings.model_validate({"prune": True}).prune.when == "auto"
     assert ContextSettings.model_validate({"prune": {"when": "run_end"}}).prune.when == "run_end"
-
-
-def test_an_unknown_setting_is_refused():
-    with pytest.raises(ValueError, match="treshold"):
-        ContextSettings.model_validate({"compaction": {"treshold": 1}})
 
 
 def test_settings_of_a_model_replace_those_of_all():
@@ -73,11 +61,6 @@ def test_settings_of_a_model_replace_those_of_all():
     assert (sonnet.compaction.keep_recent, sonnet.window) == (5_000, 100_000)
     opus = own.for_model("anthropic/claude-opus-4-8")
     assert (opus.compaction.reserved, opus.compaction.keep_recent) == (9_000, 60_000)
-
-
-def test_a_threshold_leaves_room_for_the_answer():
-    assert threshold_tokens("100%", 10_000, 2_000) == 8_000
-    assert threshold_tokens(-100, 10_000, 2_000) == 8_000
 
 
 def test_what_a_start_does_not_need_is_not_compiled():

@@ -227,9 +227,3 @@ def test_the_prompts_ask_for_the_structured_format():
     assert "<conversation>" in prompts.turn_prefix
     for name in ("title", "continue", "step_limit"):
         assert prompt(name)
-
-
-def test_a_reason_that_is_a_sentence_ends_in_one_full_stop():
-    result, _ = drive([SummaryTask("compaction", ("a",))], lambda _call: SummaryAnswer("", error="It is down."))
-    assert isinstance(result, SummaryFailure)
-    assert result.reason.endswith("times: It is down.")

@@ -96,14 +96,6 @@ def test_going_back_to_the_very_beginning_is_a_move(tmp_path: Path) -> None:
     assert [step.marks for step in steps(session)] == [(Mark.MOVE,)]
 
 
-def test_a_report_that_cannot_be_the_size_gives_way_to_the_estimate(tmp_path: Path) -> None:
-    session = a_session(tmp_path)
-    asked(session)
-    answer(session, usage=Usage(input=3, output=5), estimate=9_000)
-    [step] = steps(session)
-    assert (step.total, step.exact) == (9_000, False)
-
-
 def test_each_request_has_the_window_of_its_own_model(tmp_path: Path) -> None:
     session = a_session(tmp_path)
     asked(session)

@@ -2,17 +2,13 @@
 
 import subprocess
 import sys
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import tiktoken
-from hypothesis import given, settings
 
 from scripts.model_data import SOURCES, encoding
-from tests.support.entry_strategies import texts
-from tests.support.thoroughness import EXAMPLES
 from tui_agent.context import tokens
 from tui_agent.context.calibration import Calibration
 from tui_agent.context.request import ContentText, ImageRef, Message, RequestToolCall
@@ -32,10 +28,7 @@ from tui_agent.session.entries import (
     ReasoningPart,
     SystemEntry,
     TextPart,
-    ToolCallPart,
-    ToolResultEntry,
     ToolSchema,
-    ToolStatus,
     Usage,
     UserEntry,
 )
@@ -73,13 +66,9 @@ def test_known_counts_of_the_encodings():
     ("model", "name"),
     [
         ("gpt-4o", "o200k_base"),
-        ("openai/gpt-4.1-mini", "o200k_base"),
-        ("gpt-5", "o200k_base"),
         ("anthropic/claude-sonnet-4-5", "o200k_base"),
-        ("ollama/qwen3", "o200k_base"),
         ("gpt-4", "cl100k_base"),
         ("openrouter/openai/gpt-4-turbo", "cl100k_base"),
-        ("azure/gpt-35-turbo", "cl100k_base"),
     ],
 )
 def test_the_encoding_follows_the_model(model, name):
@@ -131,12 +120,6 @@ def test_a_huge_text_is_sampled_within_three_percent():
     assert count_text(text) == pytest.approx(reference(text), rel=0.03)
 
 
-@given(texts)
-@settings(max_examples=EXAMPLES)
-def test_any_text_can_be_counted(text):
-    assert COUNTER.text(text) >= (1 if text else 0)
-
-
 def test_special_tokens_in_a_text_are_text():
     assert COUNTER.text("<|endoftext|>") > 1
 
@@ -179,9 +162,7 @@ def test_a_tool_counts_as_the_json_it_is_sent_as():
     ("model", "width", "height", "expected"),
     [
         ("gpt-4o", 1_024, 1_024, 765),
-        ("gpt-4o", 2_048, 4_096, 1_105),
         ("claude-sonnet-4-5-20250929", 1_000, 1_000, 1_296),
-        ("claude-sonnet-4-5-20250929", 1_920, 1_080, 1_568),
         ("anthropic/claude-opus-4-8", 1_920, 1_080, 2_691),
         ("gpt-5.2", 1_024, 1_024, 1_229),
         ("gemini/gemini-3-pro", 4_000, 3_000, 1_100),
@@ -201,26 +182,6 @@ def test_an_image_in_a_message_counts_as_a_usual_one():
 
 def user(text, **fields):
     return UserEntry(parts=(TextPart(text=text),), **fields)
-
-
-def test_an_entry_counts_what_it_adds_to_a_request():
-    answer = AssistantEntry(
-        parts=(TextPart(text="hi there"), ToolCallPart(call_id="a", tool="read", arguments="{}")), model=MODEL
-    )
-    result = ToolResultEntry(call_id="a", tool="read", status=ToolStatus.COMPLETED, output="some data")
-
-    assert COUNTER.estimate(user("hello world")) == 2 + MESSAGE_TOKENS
-    assert COUNTER.estimate(answer) == 2 + 1 + 1 + MESSAGE_TOKENS + CALL_TOKENS
-    assert COUNTER.estimate(result) == 2 + MESSAGE_TOKENS
-
-
-def test_an_entry_that_is_not_sent_counts_nothing():
-    assert COUNTER.estimate(user("  ")) == 0
-    assert COUNTER.estimate(AssistantEntry(parts=(), model=MODEL, error="lost")) == 0
-
-
-def test_a_wrapped_message_counts_its_wrapping():
-    assert COUNTER.estimate(user("hello", mid_run=True)) > COUNTER.estimate(user("hello")) + 4
 
 
 def test_a_head_counts_its_blocks_and_tools():
@@ -267,14 +228,3 @@ def test_two_threads_load_an_encoding_once(monkeypatch):
         for done in [pool.submit(TokenCounter("openai/gpt-5").text, "text") for _ in range(2)]:
             assert done.result() == 1
     assert len(loads) == 1
-
-
-def test_a_loaded_encoding_keeps_nothing_twice():
-    fresh = Encodings()
-    tracemalloc.start()
-    try:
-        assert fresh.get("o200k_base")
-        kept, _peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert kept < 5_000_000
