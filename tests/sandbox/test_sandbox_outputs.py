@@ -1,7 +1,6 @@
 """Directories of output: what a command may do in them, and what it may not leave there for others."""
 
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -131,8 +130,7 @@ async def test_links_inside_and_to_programs_are_kept(box: Contained) -> None:
 
 async def test_no_output_runs_as_its_owner(box: Contained) -> None:
     await box.run("for d in build build/new coverage; do mkdir -p $d; cp /bin/true $d/run; chmod 6755 $d/run; done")
-    for directory in ("build", "build/new", "coverage"):
-        assert stat.S_IMODE((box.root / directory / "run").stat().st_mode) == 0o755
+    assert not any((box.root / directory / "run").exists() for directory in ("build", "build/new", "coverage"))
 
 
 async def test_a_directory_that_nobody_may_look_into_is_looked_into(box: Contained) -> None:

@@ -7,6 +7,7 @@ What a failed command was refused is read from its output. Looks at files.
 import errno
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from functools import cached_property
@@ -19,7 +20,7 @@ from tui_agent.files.sensitive import is_repository, is_sensitive, steers_progra
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.path_checks import at_home, is_file, is_there
 from tui_agent.safe_text import one_line
-from tui_agent.sandbox.layer import ChangeKind, LayerChange, drop_owner_bits, remove_tree
+from tui_agent.sandbox.layer import ChangeKind, LayerChange, remove_tree
 from tui_agent.sandbox.layout import Layout, MountKind
 from tui_agent.sandbox.plan import OWN_PLACES, unrestorable
 from tui_agent.sandbox.project_scan import (
@@ -30,6 +31,7 @@ from tui_agent.sandbox.project_scan import (
     ProjectScan,
     is_output_name,
     is_product,
+    is_special,
     look_into,
     steering_in,
 )
@@ -214,8 +216,12 @@ class WorkedOnItself:
         Where it may write to repositories, what git has checked out stays, and so do repositories that it made.
         """
         root, opened = self.seen.root, self.grants.protected | self.grants.write
-        found = (path for path in self.look()[1] - self.before if not any(map(path.is_relative_to, opened)))
-        new = {path for path in found if not _lost_owner_bits(path)}
+        new = {path for path in self.look()[1] - self.before if not any(map(path.is_relative_to, opened))}
+        modes = {path: path.lstat().st_mode for path in new}
+        if owners := [path for path, mode in modes.items() if stat.S_ISREG(mode) and is_special(mode)]:
+            for path in owners:
+                path.chmod(modes[path] & 0o777)
+            new &= self.look()[1]
         kept = set[Path]()
         if new and self.grants.repository:
             known = {path.parent for path in self.before} | {*self.seen.repositories, *self.seen.elsewhere}
@@ -223,7 +229,8 @@ class WorkedOnItself:
             new -= {path for path in new if path.name in STEERING and path.parent not in known}
             tracked = [Path(name) for name in tracked_files(root)]
             kept = {path for path in new if any(name.is_relative_to(path) for name in tracked)}
-            kept |= {path for path in new if path.name not in STEERING and _is_of_repository(path)}
+            bare = {path for path in new if all(os.path.lexists(path.parent / name) for name in BARE_REPOSITORY)}
+            kept |= {path for path in new if path.name not in STEERING and (path in bare or is_repository(path.name))}
         for path in new - kept:
             remove_tree(path)
         rows = (
@@ -235,18 +242,6 @@ class WorkedOnItself:
             for paths, text in rows
             if paths
         ]
-
-
-def _is_of_repository(path: Path) -> bool:
-    is_bare = all(os.path.lexists(path.parent / name) for name in BARE_REPOSITORY)
-    return is_bare or is_repository(path.name)
-
-
-def _lost_owner_bits(path: Path) -> bool:
-    """Take the permission to run as its owner or group from a file; returns whether that was all it had."""
-    before = path.lstat()
-    others = steers_programs(path.name) or _is_of_repository(path)
-    return drop_owner_bits(str(path), before) is not before and not others
 
 
 def _listed(names: Sequence[str], most: int = 5) -> str:

@@ -25,9 +25,12 @@ from pathlib import Path
 from tui_agent.files.inside import DIRECTORY, descend
 from tui_agent.files.sensitive import steers_programs
 from tui_agent.lazy import dataclass
-from tui_agent.sandbox.project_scan import BARE_REPOSITORY, MAX_DEPTH, is_output_directory
+from tui_agent.sandbox.project_scan import BARE_REPOSITORY, MAX_DEPTH, is_output_directory, is_special
 
 _HEAD_BYTES = 16
+_CHUNK = 1024 * 1024
+_MAX_HOLES = 256 * 1024**2
+"""Bytes of a file that are nowhere: copied, they would take room. With more of them it is not kept."""
 MAX_CHANGES = 200_000
 """Changes of one command that are looked at; a command that makes more has none of them kept."""
 
@@ -62,7 +65,7 @@ class LayerChange:
     link: str | None = None
     """Where it leads, when it is a link now."""
     special: bool = False
-    """It is neither a file, a link nor a directory now."""
+    """It is a pipe, a socket or a device now, or runs as its owner: nothing of the kind is kept."""
     repository: bool = False
     """It is, or is in, what git takes for a repository without a directory of files."""
 
@@ -116,13 +119,9 @@ def make_own_directory(owner: object, parent: Path) -> Path:
     lock = os.open(unlocked / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     place = unlocked.rename(unlocked.with_name(unlocked.name[1:]))
-    weakref.finalize(owner, _remove, place, lock)
+    weakref.finalize(owner, os.close, lock)
+    weakref.finalize(owner, remove_tree, place)  # the last one made is called first
     return place
-
-
-def _remove(place: Path, lock: int) -> None:
-    remove_tree(place)
-    os.close(lock)
 
 
 def remove_tree(place: Path) -> None:
@@ -167,8 +166,7 @@ def changes_in(layer: Layer, outputs: frozenset[str]) -> list[LayerChange]:
     """Return what is different from the project; what was only touched or copied is not, but for outputs.
 
     Directories that are new in what is made again, or gone from it, are one change, so that what is told of does not
-    grow with them. Files lose the permission to run as their owner or group. ``outputs`` are the directories of the
-    project that are made again, relative to it.
+    grow with them. ``outputs`` are the directories of the project that are made again, relative to it.
 
     Raises:
         RecursionError: directories are nested too deeply to be looked into.
@@ -259,26 +257,16 @@ def _whole(written: str, path: str) -> Iterator[LayerChange]:
                 )
             elif is_directory:
                 pending.append((row.path, name))
-            elif stat.S_ISREG(now.st_mode):
-                drop_owner_bits(row.path, now)
-            else:
+            elif is_special(now.st_mode) or stat.S_ISLNK(now.st_mode):
                 yield LayerChange(
                     name, ChangeKind.NEW, regular=False, output=True, inside=True, link=_target(row.path, now),
-                    special=not stat.S_ISLNK(now.st_mode),
+                    special=is_special(now.st_mode),
                 )  # fmt: skip
 
 
 def _check_depth(path: str) -> None:
     if path.count("/") > MAX_DEPTH:
         raise RecursionError(path)
-
-
-def drop_owner_bits(written: str, now: os.stat_result) -> os.stat_result:
-    """Take the permission to run as its owner or group from a file of a layer; returns what it is like then."""
-    if stat.S_ISREG(now.st_mode) and now.st_mode & (stat.S_ISUID | stat.S_ISGID):
-        os.chmod(written, stat.S_IMODE(now.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))  # noqa: PTH101 - as scandir names it
-        return os.lstat(written)
-    return now
 
 
 def _target(written: str, now: os.stat_result) -> str | None:
@@ -289,11 +277,10 @@ def _file(
     written: str, now: os.stat_result, original: str, was: os.stat_result | None, *, path: str, output: bool
 ) -> Iterator[LayerChange]:
     """Yield what happened to a file. Of an output its time counts: programs go by those of what they made."""
-    now = drop_owner_bits(written, now)
-    regular, link = stat.S_ISREG(now.st_mode), _target(written, now)
+    regular = stat.S_ISREG(now.st_mode)
     new = LayerChange(
-        path, ChangeKind.NEW, regular=regular, head=_head(written) if regular else b"", output=output, link=link,
-        special=not regular and link is None,
+        path, ChangeKind.NEW, regular=regular, head=_head(written) if regular else b"", output=output,
+        link=_target(written, now), special=is_special(now.st_mode),
     )  # fmt: skip
     if was is None:
         yield new
@@ -457,8 +444,8 @@ def _make_like(there: int, here: int, name: str) -> None:
 
 
 def _move(there: int, here: int, name: str) -> None:
-    if not _is_movable(os.stat(name, dir_fd=there, follow_symlinks=False).st_mode):
-        raise OSError(errno.EINVAL, "neither a file, a link nor a directory", name)
+    if is_special(os.stat(name, dir_fd=there, follow_symlinks=False).st_mode):
+        raise OSError(errno.EINVAL, "neither a plain file, a link nor a directory", name)
     try:
         os.replace(name, name, src_dir_fd=there, dst_dir_fd=here)
     except OSError as error:
@@ -479,12 +466,14 @@ def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
         try:
             for entry in os.listdir(inner):  # noqa: PTH208 - a descriptor
                 # To open a pipe would wait for whoever writes to it, for ever.
-                if _is_movable(os.stat(entry, dir_fd=inner, follow_symlinks=False).st_mode):
+                if not is_special(os.stat(entry, dir_fd=inner, follow_symlinks=False).st_mode):
                     _copy(inner, outer, entry, ended=ended)
         finally:
             os.close(inner)
             os.close(outer)
         return
+    if state.st_size - state.st_blocks * 512 > _MAX_HOLES:
+        raise OSError(errno.EFBIG, "it is a large file of nothing", name)
     beside = f".{name}.{os.getpid()}.part"
     if stat.S_ISLNK(state.st_mode):
         os.symlink(os.readlink(name, dir_fd=there), beside, dir_fd=here)
@@ -492,7 +481,8 @@ def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
         source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=there)
         target = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=here)
         with open(source, "rb") as reading, open(target, "wb") as writing:  # noqa: PTH123 - descriptors
-            _copy_data(reading.fileno(), writing.fileno())
+            shutil.copyfileobj(reading, writing, _CHUNK)
+            writing.flush()
             os.fchmod(writing.fileno(), stat.S_IMODE(state.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
             os.utime(writing.fileno(), ns=(state.st_atime_ns, state.st_mtime_ns))
     os.replace(beside, name, src_dir_fd=here, dst_dir_fd=here)
@@ -506,24 +496,3 @@ def _is_copied(state: os.stat_result, here: int, name: str) -> bool:
         return False
     same = (there.st_mode, there.st_size, there.st_mtime_ns) == (state.st_mode, state.st_size, state.st_mtime_ns)
     return same and stat.S_ISREG(state.st_mode)
-
-
-def _is_movable(mode: int) -> bool:
-    return stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)
-
-
-def _copy_data(reading: int, writing: int) -> None:
-    """Copy what is in a file and leave out its holes: a terabyte of nothing takes no room."""
-    size, at = os.fstat(reading).st_size, 0
-    os.ftruncate(writing, size)
-    while at < size:
-        try:
-            at = os.lseek(reading, at, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:  # a hole to the end
-                return
-            raise
-        end = os.lseek(reading, at, os.SEEK_HOLE)
-        os.lseek(writing, at, os.SEEK_SET)
-        while at < end and (sent := os.sendfile(writing, reading, at, end - at)):
-            at += sent

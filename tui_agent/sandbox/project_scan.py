@@ -160,7 +160,7 @@ def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] =
             is_bare = {row.name for row in rows} >= BARE_REPOSITORY
             for row in rows:
                 state = row.stat(follow_symlinks=False)
-                if is_bare or _is_planted(row, state, root):
+                if is_bare or _is_planted(row, state.st_mode, root):
                     planted.add(Path(row.path))
                 elif stat.S_ISDIR(state.st_mode):
                     if row.path not in left_out:
@@ -186,15 +186,18 @@ def steering_in(repository: Path) -> Iterator[Path]:
             directories.remove("hooks")
 
 
-def _is_planted(row: "os.DirEntry[str]", state: os.stat_result, root: Path) -> bool:
-    mode = state.st_mode
-    if steers_programs(row.name):
+def is_special(mode: int) -> bool:
+    """Whether it is neither file, link nor directory, or a file that runs as its owner or group."""
+    if stat.S_ISREG(mode):
+        return bool(mode & (stat.S_ISUID | stat.S_ISGID))
+    return not (stat.S_ISLNK(mode) or stat.S_ISDIR(mode))
+
+
+def _is_planted(row: "os.DirEntry[str]", mode: int, root: Path) -> bool:
+    if steers_programs(row.name) or is_special(mode):
         return True
-    if stat.S_ISLNK(mode):
-        real = Path(os.path.realpath(row.path))
-        runs = is_file(real) and os.access(real, os.X_OK)
-        return not real.is_relative_to(root) and not runs
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or bool(mode & (stat.S_ISUID | stat.S_ISGID))
+    real = Path(os.path.realpath(row.path)) if stat.S_ISLNK(mode) else root
+    return not real.is_relative_to(root) and not (is_file(real) and os.access(real, os.X_OK))
 
 
 class _Scanner:
