@@ -1,8 +1,8 @@
 """Finds secrets in text: the one place that decides what looks like one.
 
-Three kinds of rules. *Shapes*: how the keys of known services begin. *Named*: what is assigned to a name, a header or
-an option that is for a secret. *Wrapped*: private keys, and any of these in base64. A text is looked through only for
-what it has a literal trace of, so most cost nothing but a search for a few words. Nothing is ever verified with a
+Three kinds of rules. *Shapes*: what the keys of known services look like. *Named*: what is assigned to a name, a header
+or an option that is for a secret. *Wrapped*: private keys, and any of these in base64. A text is looked through only
+for what it has a literal trace of, so most cost nothing but a search for a few words. Nothing is ever verified with a
 service.
 
 Text without secrets stays as it is: code that passes a password on, a type, a placeholder or a sentence about keys is
@@ -39,84 +39,81 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
-    """Keys that begin in a certain way. ``fewest`` characters come after that at least."""
+class _Rule:
+    """A pattern that is tried where one of the ``traces`` is in the text; its last group is the secret."""
 
-    begin: str
-    fewest: int
-    body: str = r"[A-Za-z0-9_\-]"
-    strict: bool = False
-    """The beginning is a common one: without a digit or a capital letter after it, it is no key."""
+    traces: tuple[str, ...]
+    pattern: str
+    random: bool = False
+    """What it finds has to have letters and digits, after the trace if it begins with that."""
+
+
+_REST = (
+    r"""\\?["']?[ \t]*(?:\\n|\\?\r?\n)[ \t]*(?:[>|+\-][ \t]+)?["']?"""
+    r"""(?=[A-Za-z_\-+/=.]*(?:\d|[a-z][A-Z]))[A-Za-z0-9_\-+/=.]{6,}(?=["'`,;)\s\\]|$)"""
+)
+"""The rest of a key that was broken over two lines."""
+
+
+def _shape(begin: str, fewest: int, body: str = r"[A-Za-z0-9_\-]", *, strict: bool = False) -> _Rule:
+    """Return the rule for keys that begin in a certain way; ``fewest`` characters come after that at least.
+
+    The beginning of a ``strict`` one is common: without a digit or a capital letter after it, it is no key.
+    """
+    # The pattern begins with the text, which is fast to find. A line break before it may be written as two characters.
+    start = re.escape(begin)
+    apart = rf"(?:(?<![A-Za-z0-9_\-]{start})|(?<=\\[nrt]{start}))"
+    return _Rule((begin,), f"{start}{apart}(?:{body}{{{fewest // 3},}}{_REST}|{body}{{{fewest},}})", strict)
 
 
 _WORD = r"[A-Za-z0-9]"
 _SHAPES = (
     # Models.
-    *(_Shape(begin, 8) for begin in ("sk-ant-", "sk-proj-", "sk-or-", "sk-svcacct-", "sk-admin-")),
-    *(_Shape(begin, 8, strict=True) for begin in ("sk-", "sk_", "pk_", "rk_", "csk-", "sess-", "fw_", "xai-", "gsk_")),
-    *(_Shape(begin, 8, strict=True) for begin in ("pplx-", "nvapi-", "r8_", "hf_", "api_org_", "tgp_v1_")),
+    *(_shape(begin, 8) for begin in ("sk-ant-", "sk-proj-", "sk-or-", "sk-svcacct-", "sk-admin-")),
+    *(_shape(begin, 8, strict=True) for begin in ("sk-", "sk_", "pk_", "rk_", "csk-", "sess-", "fw_", "xai-", "gsk_")),
+    *(_shape(begin, 8, strict=True) for begin in ("pplx-", "nvapi-", "r8_", "hf_", "api_org_", "tgp_v1_")),
     # Clouds.
-    _Shape("AIza", 20),
-    _Shape("ya29.", 20),
-    _Shape("GOCSPX-", 16),
-    *(_Shape(begin, 12, "[A-Z0-9]") for begin in ("AKIA", "ASIA", "ABIA", "ACCA", "A3T")),
-    *(_Shape(begin, 32) for begin in ("dop_v1_", "doo_v1_", "dor_v1_")),
-    _Shape("dapi", 32, "[a-f0-9-]"),
-    _Shape("LTAI", 16, _WORD),
-    *(_Shape(begin, 20, r"[A-Za-z0-9_\-+/=,]") for begin in ("fm1_", "fm2_", "fo1_", "FlyV1 ")),
-    _Shape("HRKU-", 30),
-    _Shape("sbp_", 40, _WORD),
-    *(_Shape(begin, 24) for begin in ("pscale_tkn_", "pscale_pw_", "pscale_oauth_", "nfp_", "pul-")),
-    *(_Shape(begin, 16) for begin in ("tskey-auth-", "tskey-api-", "tskey-client-")),
+    _shape("AIza", 20),
+    _shape("ya29.", 20),
+    _shape("GOCSPX-", 16),
+    *(_shape(begin, 12, "[A-Z0-9]") for begin in ("AKIA", "ASIA", "ABIA", "ACCA", "A3T")),
+    *(_shape(begin, 32) for begin in ("dop_v1_", "doo_v1_", "dor_v1_")),
+    _shape("dapi", 32, "[a-f0-9-]"),
+    _shape("LTAI", 16, _WORD),
+    *(_shape(begin, 20, r"[A-Za-z0-9_\-+/=,]") for begin in ("fm1_", "fm2_", "fo1_", "FlyV1 ")),
+    _shape("HRKU-", 30),
+    _shape("sbp_", 40, _WORD),
+    *(_shape(begin, 24) for begin in ("pscale_tkn_", "pscale_pw_", "pscale_oauth_", "nfp_", "pul-")),
+    *(_shape(begin, 16) for begin in ("tskey-auth-", "tskey-api-", "tskey-client-")),
     # Code, packages, continuous integration.
-    *(_Shape(begin, 16) for begin in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_")),
-    *(_Shape(begin, 16) for begin in ("glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glptt-", "gloas-", "glcbt-")),
-    *(_Shape(begin, 20) for begin in ("GR1348941", "glimt-", "glagent-")),
-    _Shape("npm_", 20, _WORD),
-    *(_Shape(begin, 16) for begin in ("pypi-Ag", "pypi-")),
-    _Shape("rubygems_", 32, "[a-f0-9]"),
-    _Shape("dckr_pat_", 16),
-    _Shape("AKCp", 60, _WORD),
-    _Shape("ATATT3x", 16, r"[A-Za-z0-9_\-=]"),
-    _Shape("ATBB", 24, r"[A-Za-z0-9_\-=]", strict=True),
-    *(_Shape(begin, 20, r"[A-Za-z0-9_\-+/=]") for begin in ("sntrys_", "sntryu_", "glsa_", "glc_")),
+    *(_shape(begin, 16) for begin in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_")),
+    *(_shape(begin, 16) for begin in ("glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glptt-", "gloas-", "glcbt-")),
+    *(_shape(begin, 20) for begin in ("GR1348941", "glimt-", "glagent-")),
+    _shape("npm_", 20, _WORD),
+    *(_shape(begin, 16) for begin in ("pypi-Ag", "pypi-")),
+    _shape("rubygems_", 32, "[a-f0-9]"),
+    _shape("dckr_pat_", 16),
+    _shape("AKCp", 60, _WORD),
+    _shape("ATATT3x", 16, r"[A-Za-z0-9_\-=]"),
+    _shape("ATBB", 24, r"[A-Za-z0-9_\-=]", strict=True),
+    *(_shape(begin, 20, r"[A-Za-z0-9_\-+/=]") for begin in ("sntrys_", "sntryu_", "glsa_", "glc_")),
     # Secrets kept for others.
-    *(_Shape(begin, 16) for begin in ("hvs.", "hvb.", "hvr.")),
-    _Shape("AGE-SECRET-KEY-1", 16, "[A-Z0-9]"),
-    *(_Shape(begin, 30) for begin in ("dp.pt.", "dp.st.", "dp.ct.", "ops_eyJ")),
+    *(_shape(begin, 16) for begin in ("hvs.", "hvb.", "hvr.")),
+    _shape("AGE-SECRET-KEY-1", 16, "[A-Z0-9]"),
+    *(_shape(begin, 30) for begin in ("dp.pt.", "dp.st.", "dp.ct.", "ops_eyJ")),
     # Messages, payment and others.
-    *(_Shape(begin, 10) for begin in ("xoxb-", "xoxp-", "xoxa-", "xoxs-", "xoxr-", "xoxo-", "xoxe-", "xoxe.", "xapp-")),
-    _Shape("SG.", 32, r"[A-Za-z0-9_\-.]"),
-    *(_Shape(begin, 32, "[0-9a-f]") for begin in ("SK", "AC", "key-")),
-    *(_Shape(begin, 16) for begin in ("sk_live_", "sk_test_", "rk_live_", "rk_test_", "pk_live_", "pk_test_")),
-    _Shape("whsec_", 16, r"[A-Za-z0-9_\-+/=]"),
-    *(_Shape(begin, 20) for begin in ("sq0csp-", "sq0atp-", "sq0idp-")),
-    *(_Shape(begin, 32, "[a-fA-F0-9]") for begin in ("shpat_", "shpca_", "shppa_", "shpss_")),
-    *(_Shape(begin, 24) for begin in ("lin_api_", "lin_oauth_", "figd_", "PMAK-", "NRAK-", "NRII-", "xkeysib-")),
-    *(_Shape(begin, 40, _WORD) for begin in ("secret_", "ntn_")),
+    *(_shape(begin, 10) for begin in ("xoxb-", "xoxp-", "xoxa-", "xoxs-", "xoxr-", "xoxo-", "xoxe-", "xoxe.", "xapp-")),
+    _shape("SG.", 32, r"[A-Za-z0-9_\-.]"),
+    *(_shape(begin, 32, "[0-9a-f]") for begin in ("SK", "AC", "key-")),
+    *(_shape(begin, 16) for begin in ("sk_live_", "sk_test_", "rk_live_", "rk_test_", "pk_live_", "pk_test_")),
+    _shape("whsec_", 16, r"[A-Za-z0-9_\-+/=]"),
+    *(_shape(begin, 20) for begin in ("sq0csp-", "sq0atp-", "sq0idp-")),
+    *(_shape(begin, 32, "[a-fA-F0-9]") for begin in ("shpat_", "shpca_", "shppa_", "shpss_")),
+    *(_shape(begin, 24) for begin in ("lin_api_", "lin_oauth_", "figd_", "PMAK-", "NRAK-", "NRII-", "xkeysib-")),
+    *(_shape(begin, 40, _WORD) for begin in ("secret_", "ntn_")),
 )
-_BY_HEAD = {shape.begin[:3]: [s for s in _SHAPES if s.begin[:3] == shape.begin[:3]] for shape in _SHAPES}
-"""Shapes by how they begin: most texts have none of these characters, and are looked through once for each."""
-_WITHIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
-"""What a key does not begin after."""
-
-_REST = re.compile(
-    r"""\\?["']?[ \t]*(?:\\n|\\?\r?\n)[ \t]*(?:[>|+\-][ \t]+)?["']?([A-Za-z0-9_\-+/=.]{6,})(?=["'`,;)\s\\]|$)"""
-)
-"""The rest of a key that was broken over two lines."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """A pattern that is tried where one of the ``traces`` is in the text; group 1 is the secret, if there is one."""
-
-    traces: tuple[str, ...]
-    pattern: str
-    random: bool = False
-    """What it finds has to have letters and digits."""
-
-
 _RULES = (
+    *_SHAPES,
     # Tokens and keys by their shape as a whole.
     _Rule(("eyJ",), r"(?<![\w\-])eyJ[\w\-]{8,}\.(?:[\w\-]{8,}\.[\w\-]*|eyJ[\w\-]{8,})"),
     _Rule(("hooks.slack",), r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/([A-Za-z0-9_/+\-]{16,})"),
@@ -187,6 +184,8 @@ _RULES = (
         r"[ =][\"']?([^\s\"'$<>\[\]{}()|,`-][^\s\"'$<>\[\]{}()|,`]{5,})",
     ),
 )
+
+_BY_TRACE = [(trace, rule) for rule in _RULES for trace in rule.traces]
 
 _TELLING = (
     "pass", "pwd", "secret", "token", "key", "auth", "cred", "cookie", "login", "aws", "pat=", "session",
@@ -309,53 +308,18 @@ def _found(text: str) -> Iterator[Secret]:
         yield from _wrapped(text)
 
 
+_compiled = lru_cache(maxsize=None)(re.compile)
+
+
 def _plain(text: str) -> Iterator[Secret]:
     yield from _private_keys(text)
-    yield from _shaped(text)
-    for rule in _RULES:
-        if any(trace in text for trace in rule.traces):
-            for match in _compiled(rule.pattern).finditer(text):
-                group = match.re.groups
-                if not (_is_removed(match[group]) or _PLACEHOLDER.match(match[group])) and (
-                    not rule.random or _is_mixed(match[group])
-                ):
-                    yield Secret(*match.span(group))
+    for rule in dict.fromkeys(rule for trace, rule in _BY_TRACE if trace in text):
+        for match in _compiled(rule.pattern).finditer(text):
+            found = match[match.re.groups]
+            mixed = not rule.random or _is_mixed(found.removeprefix(rule.traces[0]))
+            if mixed and not _is_removed(found) and not _PLACEHOLDER.match(found):
+                yield Secret(*match.span(match.re.groups))
     yield from _named(text)
-
-
-# -- shapes -------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=128)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
-def _shaped(text: str) -> Iterator[Secret]:
-    for shape in (shape for head, shapes in _BY_HEAD.items() if head in text for shape in shapes):
-        start = text.find(shape.begin)
-        while start >= 0:
-            end = start + len(shape.begin)
-            # A line break that is written as two characters may stand before it.
-            is_escape = text[max(0, start - 2) : start] in {"\\n", "\\r", "\\t"}
-            if not start or text[start - 1] not in _WITHIN or is_escape:
-                found = _key_of(shape, text, start)
-                if found is not None:
-                    yield found
-                    end = found.end
-            start = text.find(shape.begin, end)
-
-
-def _key_of(shape: _Shape, text: str, start: int) -> Secret | None:
-    match = _compiled(f"{shape.body}*").match(text, start + len(shape.begin))
-    assert match is not None  # noqa: S101 - it may be empty
-    body, end = match[0], match.end()
-    rest = _REST.match(text, end) if len(body) >= 2 else None
-    if rest is not None and _is_mixed(rest[1]) and len(body) + len(rest[1]) >= shape.fewest:
-        body, end = body + rest[1], rest.end(1)
-    if len(body) < shape.fewest or _is_removed(text[start : end + 1]) or (shape.strict and not _is_mixed(body)):
-        return None
-    return Secret(start, end)
 
 
 # -- what is named as a secret --------------------------------------------------------------------------------------

@@ -216,6 +216,7 @@ def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
         shown = path.relative_to(project).as_posix()
         kind = next((ACTING[place.kind] for place in _PLACES if f"/{place.project}/" in f"/{shown}"), "")
         is_settings = path.name == CONFIG and path.parent.name == FOLDER
+        what = "MCP server" if path.name == SERVERS else "setting" if is_settings else kind or "file"
         try:
             text = read_inside(project, path, MAX_BYTES)[0].decode("utf-8")
             if path.name == SERVERS:
@@ -223,13 +224,9 @@ def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
             elif is_settings:
                 yield from _settings(text)
             else:
-                yield TrustItem(kind or "file", shown, _summary(text, kind) if kind else "")
+                yield TrustItem(what, shown, _summary(text, kind) if kind else "")
         except (OSError, ValueError, AttributeError) as error:
-            if path.name == SERVERS or is_settings:
-                what = "MCP server" if path.name == SERVERS else "setting"
-                yield TrustItem(what, path.name, f"cannot be read: {error}")
-            else:
-                yield TrustItem(kind or "file", shown)
+            yield TrustItem(what, shown, f"cannot be read: {error}" if what in {"MCP server", "setting"} else "")
 
 
 def _settings(text: str) -> Iterator[TrustItem]:

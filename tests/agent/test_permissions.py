@@ -230,17 +230,13 @@ def chain(*parts: PermissionNeed) -> str:
     """Return why a chain of commands asks; the parts that the rules allow do not ask."""
     decided = [(part, decide(part, DEFAULT_RULES)) for part in parts]
     asked = [(part, rule) for part, rule in decided if rule.action is Action.ASK]
-    return reasons_for(asked, (part for part, rule in decided if rule.action is Action.ALLOW))
+    return reasons_for(asked)
 
 
 def test_the_reason_of_a_chain_names_every_command() -> None:
     held = {"sandboxed": True}
     commit = command("git commit -m x", changes=("repository",), **held)
     fetch, shell = command("curl https://example.com/x", **held), command("sh", **held)
-    assert chain(commit, fetch, shell) == "git commit wants to change the repository; curl and sh stay in the sandbox"
-    assert chain(commit, command("git tag v1", changes=("repository",), **held)) == (
-        "git commit and git tag want to change the repository"
-    )
-    removal, status = command("rm -rf build"), command("git status", harmless=True)
-    assert chain(status, removal, command("sh")) == "it runs rm and sh; git status needs no permission"
-    assert chain(removal) == "it runs a command"
+    assert chain(commit, fetch, shell) == "git commit wants to change the repository"
+    removal, listing = command("rm -rf build"), command("ls", harmless=True)
+    assert chain(listing, removal, command("sh"), removal) == "it runs rm, and it runs sh"

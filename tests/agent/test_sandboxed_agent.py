@@ -129,7 +129,9 @@ async def test_a_command_that_wanted_to_change_files_runs_again_when_it_may(tmp_
     await harness.say("go")
     (request,) = requests(harness)
     assert request.again
-    assert request.reason == "echo run and echo o want to change files of the project"
+    assert request.reason == (
+        "echo run wants to change files of the project, and echo o wants to change files of the project"
+    )
     assert (tmp_path / "project" / "README.md").read_text() == "Read.\nrun\n"
     assert harness.results()[0].status is ToolStatus.COMPLETED
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.contained import NOTHING, OUTPUTS, PROJECT, Contained
-from tui_agent.sandbox import Grants, SandboxState, landlock
+from tui_agent.sandbox import Grants, SandboxState
 from tui_agent.sandbox import detection as finding_module
 from tui_agent.sandbox.detection import find_sandbox
+from tui_agent.sandbox.layout import MIN_LANDLOCK, landlock_version
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux'")
 
@@ -19,7 +20,7 @@ SOURCES = OUTPUTS.opened(Grants(sources=True))
 
 @pytest.fixture
 def box(tmp_path: Path) -> Contained:
-    assert landlock.abi() >= landlock.MIN_ABI, "the kernel of whoever runs these tests has no Landlock"
+    assert landlock_version() >= MIN_LANDLOCK, "the kernel of whoever runs these tests has no Landlock"
     box = Contained(tmp_path / "home", state=SandboxState("landlock", "version 3"))
     box.git("init", "-q")
     box.file(".gitignore", "build/\ndata/\n")

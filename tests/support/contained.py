@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from tui_agent.processes.environment import command_environment
-from tui_agent.sandbox import AllowHost, CommandOutcome, Launch, Sandbox, SandboxState, View, Writes, landlock
+from tui_agent.sandbox import AllowHost, CommandOutcome, Launch, Sandbox, SandboxState, View, Writes
 from tui_agent.sandbox.detection import bubblewraps, find_bubblewrap, find_sandbox
+from tui_agent.sandbox.layout import MIN_LANDLOCK, landlock_version
 from tui_agent.sandbox.settings import SandboxSettings
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -46,7 +47,7 @@ FORMS = ("layer", "no layer", "landlock")
 def state_of(form: str, scratch: Path) -> SandboxState:
     """Return the state of a machine that has one form; skips the test where this one has not."""
     if form == "landlock":
-        if landlock.abi() < landlock.MIN_ABI:
+        if landlock_version() < MIN_LANDLOCK:
             pytest.skip("needs Landlock")
         return SandboxState("landlock", "version 3")
     if form == "layer":

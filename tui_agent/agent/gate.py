@@ -174,7 +174,7 @@ class Gate:
             asked = self._asked(tool.name, needs)
             if isinstance(asked, str):
                 return asked
-            return await self._ask(call_id, tool, arguments, asked, needs, again=again) if asked else None
+            return await self._ask(call_id, tool, arguments, asked, again=again) if asked else None
 
     def _asked(self, tool: str, needs: Sequence[PermissionNeed]) -> list[tuple[PermissionNeed, Rule]] | str:
         """Return the needs to ask about, or why the call may not run."""
@@ -195,19 +195,17 @@ class Gate:
         tool: Tool[Any],
         arguments: ToolInput,
         asked: list[tuple[PermissionNeed, Rule]],
-        needs: Sequence[PermissionNeed],
         *,
         again: bool,
     ) -> str | None:
         offered = session_rules(asked)
-        asking = tuple(need for need, _rule in asked)
         answer = await self._questions.ask(
             PermissionRequest(
                 call_id=call_id,
                 tool=tool.name,
                 title=tool.title(arguments),
-                needs=asking,
-                reason=reasons_for(asked, (need for need in needs if need not in asking)),
+                needs=tuple(need for need, _rule in asked),
+                reason=reasons_for(asked),
                 rules=tuple(str(rule) for rule in offered),
                 command=tool.command(arguments),
                 again=again,

@@ -185,7 +185,6 @@ def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> 
 # -- what the rules say --------------------------------------------------------------------------------------
 
 _SUBCOMMAND = re.compile(r"[A-Za-z][\w-]*")
-_RUNS = "it runs a command"
 _NOBODY = Rule("*", "*", Action.ASK)
 
 
@@ -265,63 +264,28 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
     return True
 
 
-def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]], others: Iterable[PermissionNeed] = ()) -> str:
-    """Return why a call asks, in a few words that name every command of a chain.
-
-    ``others`` are its needs that are allowed. Commands with the same reason share a clause.
-    """
-    others = [need for need in others if need.permission is Permission.BASH]
-    is_chain = len(others) + sum(need.permission is Permission.BASH for need, _rule in asked) > 1
-    found: dict[str, list[str]] = {}
-    for need, rule in asked:
-        if need.changes and not holds_secrets(need) and not is_protected(need):
-            changed = " and ".join(map(_CHANGED.__getitem__, need.changes))
-            found.setdefault(f"change {changed}", []).append(_program(need))
-            continue
-        reason = reason_for(need, rule)
-        runs = is_chain and reason == _RUNS
-        found.setdefault(_RUNS if runs else reason, []).extend([_program(need)] if runs else [])
-    clauses = []
-    for reason, programs in found.items():
-        names = list(dict.fromkeys(programs))
-        if reason == _RUNS and names:
-            clauses.append(f"it runs {_listed(names)}")
-        elif names:
-            clauses.append(f"{_listed(names)} {'wants' if len(names) == 1 else 'want'} to {reason}")
-        else:
-            clauses.append(reason)
-    named = {program for programs in found.values() for program in programs}
-    return ", and ".join(clauses) + _about_others([need for need in others if _program(need) not in named])
-
-
-def _about_others(needs: Sequence[PermissionNeed]) -> str:
-    held = list(dict.fromkeys(_program(need) for need in needs if need.sandboxed))
-    free = list(dict.fromkeys(_program(need) for need in needs if not need.sandboxed))
-    parts = [f"{_listed(held)} {'stays' if len(held) == 1 else 'stay'} in the sandbox"] if held else []
-    parts += [f"{_listed(free)} {'needs' if len(free) == 1 else 'need'} no permission"] if free else []
-    return "".join(f"; {part}" for part in parts)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return names as a list in a sentence: ``a, b and c``."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]]) -> str:
+    """Return why a call asks, in a few words that name every command that does."""
+    return ", and ".join(dict.fromkeys(reason_for(need, rule) for need, rule in asked))
 
 
 def reason_for(need: PermissionNeed, rule: Rule) -> str:
     """Return why a need asks, in a few words."""
-    if need.unclear:
-        return need.unclear
     if holds_secrets(need):
         return f"{need.pattern} {'holds a secret' if need.secret else 'usually holds secrets'}"
     if is_protected(need):
         secret = is_sensitive(PurePath(need.pattern))
         return f"{need.pattern} {'usually holds secrets' if secret else 'is run or read as settings by other programs'}"
+    if need.changes:
+        return f"{_program(need)} wants to change {' and '.join(map(_CHANGED.__getitem__, need.changes))}"
+    if need.unclear:
+        return need.unclear
     if need.exceeds:
         return f"it has an option that “{need.exceeds}” does not stand for"
     known = {
         Permission.EXTERNAL_DIRECTORY: f"{need.pattern} is outside the project",
         Permission.EDIT: "it changes a file",
-        Permission.BASH: _RUNS,
+        Permission.BASH: f"it runs {_program(need)}",
         Permission.TOOL: "it runs a function of a tool file",
         Permission.NETWORK: f"it wants to reach {need.pattern} on the network",
     }

@@ -13,14 +13,17 @@ from typing import Literal
 
 from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_program
-from tui_agent.sandbox import landlock
 from tui_agent.sandbox.layout import (
+    MIN_LANDLOCK,
     BubblewrapForm,
     Layout,
     Mount,
     MountKind,
     Proc,
     bubblewrap_command,
+    landlock_command,
+    landlock_specification,
+    landlock_version,
     seatbelt_command,
 )
 from tui_agent.sandbox.machine import MACOS_SYSTEM, SYSTEM
@@ -76,11 +79,11 @@ def find_sandbox(outside: Path | None = None) -> SandboxState:
     if sys.platform == "darwin":
         return _seatbelt(outside)
     state = find_bubblewrap(list(bubblewraps(outside)))
-    if state.kind is not None or (version := landlock.abi()) < landlock.MIN_ABI:
+    if state.kind is not None or (version := landlock_version()) < MIN_LANDLOCK:
         return state
-    descriptor = landlock.specification(_trial())
+    descriptor = landlock_specification(_trial())
     try:
-        failed = why_not(landlock.start_command(descriptor, ["true"]), (descriptor,))
+        failed = why_not(landlock_command(descriptor, ["true"]), (descriptor,))
     finally:
         os.close(descriptor)
     if failed:

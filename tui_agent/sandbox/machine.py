@@ -62,25 +62,29 @@ class Toolchain:
     variable: str = ""
 
 
+_PROGRAMS = {
+    "bin": "", ".rustup": "RUSTUP_HOME", ".pyenv": "PYENV_ROOT", ".rbenv": "RBENV_ROOT", ".nvm": "NVM_DIR",
+    ".fnm": "FNM_DIR", ".local/share/fnm": "", ".volta": "VOLTA_HOME", ".asdf": "ASDF_DATA_DIR",
+    ".local/share/mise": "MISE_DATA_DIR", ".sdkman": "SDKMAN_DIR", ".rvm": "",
+    ".local/share/pipx": "PIPX_HOME", ".local/share/virtualenvs": "WORKON_HOME", ".jdks": "",
+    ".dotnet": "DOTNET_ROOT", ".ghcup": "", ".opam": "OPAMROOT", ".nix-profile": "",
+    ".cache/ms-playwright": "", ".cache/puppeteer": "", ".cache/Cypress": "",
+}  # fmt: skip
+"""Directories that are shown whole, with the variable that names another place."""
+_CACHES = {
+    ".ccache": "CCACHE_DIR", ".cache/pypoetry": "", ".cache/pre-commit": "PRE_COMMIT_HOME",
+    ".cache/coursier": "", ".cache/deno": "DENO_DIR", ".cache/go-build": "GOCACHE",
+    ".cache/pip": "PIP_CACHE_DIR", ".cache/uv": "UV_CACHE_DIR", ".cache/yarn": "YARN_CACHE_FOLDER",
+    ".cache/composer": "", ".cache/ccache": "", ".cache/sccache": "SCCACHE_DIR",
+}  # fmt: skip
+"""The same, of what is written to."""
 TOOLCHAINS = (
+    *(Toolchain(home, ("",), (), variable) for home, variable in _PROGRAMS.items()),
+    *(Toolchain(home, (), ("",), variable) for home, variable in _CACHES.items()),
     Toolchain(".local", ("bin", "lib", "libexec", "pipx", "state/nix")),
-    Toolchain("bin", ("",)),
     Toolchain(".cargo", ("bin", "env", "config", "config.toml"), ("registry", "git"), "CARGO_HOME"),
-    Toolchain(".rustup", ("",), (), "RUSTUP_HOME"),
-    Toolchain(".pyenv", ("",), (), "PYENV_ROOT"),
-    Toolchain(".rbenv", ("",), (), "RBENV_ROOT"),
-    Toolchain(".nvm", ("",), (), "NVM_DIR"),
-    Toolchain(".fnm", ("",), (), "FNM_DIR"),
-    Toolchain(".local/share/fnm", ("",)),
-    Toolchain(".volta", ("",), (), "VOLTA_HOME"),
-    Toolchain(".asdf", ("",), (), "ASDF_DATA_DIR"),
-    Toolchain(".local/share/mise", ("",), (), "MISE_DATA_DIR"),
-    Toolchain(".sdkman", ("",), (), "SDKMAN_DIR"),
-    Toolchain(".rvm", ("",)),
     Toolchain(".local/share/uv", ("python", "tools")),
-    Toolchain(".local/share/pipx", ("",), (), "PIPX_HOME"),
     Toolchain(".local/share/pypoetry", ("venv",)),
-    Toolchain(".local/share/virtualenvs", ("",), (), "WORKON_HOME"),
     Toolchain(".local/share/hatch", ("env", "pythons"), (), "HATCH_DATA_DIR"),
     Toolchain(".local/share/pnpm", ("",), ("store",), "PNPM_HOME"),
     Toolchain(".npm", (), ("_cacache",), "npm_config_cache"),
@@ -93,11 +97,8 @@ TOOLCHAINS = (
     Toolchain(".gradle", ("jdks",), ("caches", "wrapper", "native"), "GRADLE_USER_HOME"),
     Toolchain(".ivy2", (), ("cache", "local")),
     Toolchain(".sbt", (), ("boot",)),
-    Toolchain(".jdks", ("",)),
-    Toolchain(".dotnet", ("",), (), "DOTNET_ROOT"),
     Toolchain(".nuget", (), ("packages",)),
     Toolchain(".gem", ("ruby",)),
-    Toolchain(".ghcup", ("",)),
     Toolchain(".cabal", ("bin",), ("packages", "store")),
     Toolchain(".stack", ("programs",), ("snapshots", "pantry")),
     Toolchain(".mix", ("archives", "elixir")),
@@ -107,23 +108,6 @@ TOOLCHAINS = (
     Toolchain(".config/composer", ("vendor",), (), "COMPOSER_HOME"),
     Toolchain(".julia", ("packages", "artifacts", "registries", "environments"), ("compiled",)),
     Toolchain("perl5", ("bin", "lib")),
-    Toolchain(".opam", ("",), (), "OPAMROOT"),
-    Toolchain(".nix-profile", ("",)),
-    Toolchain(".ccache", (), ("",), "CCACHE_DIR"),
-    Toolchain(".cache/ms-playwright", ("",)),
-    Toolchain(".cache/puppeteer", ("",)),
-    Toolchain(".cache/Cypress", ("",)),
-    Toolchain(".cache/pypoetry", (), ("",)),
-    Toolchain(".cache/pre-commit", (), ("",), "PRE_COMMIT_HOME"),
-    Toolchain(".cache/coursier", (), ("",)),
-    Toolchain(".cache/deno", (), ("",), "DENO_DIR"),
-    Toolchain(".cache/go-build", (), ("",), "GOCACHE"),
-    Toolchain(".cache/pip", (), ("",), "PIP_CACHE_DIR"),
-    Toolchain(".cache/uv", (), ("",), "UV_CACHE_DIR"),
-    Toolchain(".cache/yarn", (), ("",), "YARN_CACHE_FOLDER"),
-    Toolchain(".cache/composer", (), ("",)),
-    Toolchain(".cache/ccache", (), ("",)),
-    Toolchain(".cache/sccache", (), ("",), "SCCACHE_DIR"),
 )  # fmt: skip
 """The one table of what a home directory's toolchains are made of."""
 

@@ -95,7 +95,10 @@ class ViewPlan:
 
     def layout(self) -> Layout:
         """Return what is put where."""
-        mounts = [*self._of_machine(), *self._of_settings(), *self._of_project(), *self._of_grants()]
+        mounts = list(self._of_machine())
+        for texts, kind in ((self.settings.read, MountKind.READ), (self.settings.write, MountKind.WRITE)):
+            mounts += (Mount(path, kind, path.resolve()) for path in expanded(texts, self.machine.home))
+        mounts += (*self._of_project(), *self._of_grants())
         shown = [mount.place for mount in mounts if mount.put in {MountKind.READ, MountKind.WRITE, MountKind.LAYER}]
         mounts += [
             Mount(private, MountKind.EMPTY)
@@ -140,11 +143,8 @@ class ViewPlan:
             yield Mount(machine.home, MountKind.EMPTY)
         if self.room.cache is not None and not machine.cache.is_relative_to(root):
             # What may change nothing leaves nothing that a later command, which may do more, would run.
-            yield Mount(
-                machine.cache,
-                MountKind.PRIVATE,
-                self.room.cache / ("cache" if self.view.writes_outputs else "plan"),
-            )
+            own = self.room.cache / ("cache" if self.view.writes_outputs else "plan")
+            yield Mount(machine.cache, MountKind.PRIVATE, own)
         for path in machine.shown:
             yield Mount(path, MountKind.READ, path.resolve())
         for path in machine.written:
@@ -156,11 +156,6 @@ class ViewPlan:
             for directory in (upper, work):
                 directory.mkdir(parents=True, exist_ok=True)
             yield Mount(path, MountKind.LAYER, upper, work)
-
-    def _of_settings(self) -> Iterator[Mount]:
-        for texts, kind in ((self.settings.read, MountKind.READ), (self.settings.write, MountKind.WRITE)):
-            for path in expanded(texts, self.machine.home):
-                yield Mount(path, kind, path.resolve())
 
     # -- the project ----------------------------------------------------------------------------------------------
 

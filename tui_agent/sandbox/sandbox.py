@@ -24,7 +24,6 @@ from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
-from tui_agent.sandbox import landlock
 from tui_agent.sandbox.change_policy import JudgedChanges, ProjectFacts, WorkedOnItself, judge, lacking, named
 from tui_agent.sandbox.detection import SandboxState, find_sandbox, system_mounts, why_not
 from tui_agent.sandbox.layer import (
@@ -47,6 +46,8 @@ from tui_agent.sandbox.layout import (
     Mount,
     MountKind,
     bubblewrap_command,
+    landlock_command,
+    landlock_specification,
     seatbelt_command,
 )
 from tui_agent.sandbox.machine import (
@@ -163,7 +164,7 @@ class Sandbox:
         self._lock = threading.Lock()
         self._ready: dict[Path, asyncio.Task[None]] = {}
         self._network: SessionNetwork | None = None
-        self._network_lock: asyncio.Lock | None = None
+        self._network_lock = asyncio.Lock()
 
     def for_copy(self, root: Path, of: Path, shared: Iterable[tuple[Path, Path]]) -> "Sandbox":
         """Return a sandbox like this one for a copy of a project, with caches beside the copy that go with it.
@@ -194,11 +195,6 @@ class Sandbox:
         """Whether commands run in a sandbox, those excluded aside."""
         return self.state.kind is not None
 
-    @property
-    def replaces_files(self) -> bool:
-        """Whether a command can be shown other contents of files than there are."""
-        return self.state.kind == "bubblewrap"
-
     def covers(self, command: str) -> bool:
         """Whether a command would run inside."""
         plain = " ".join(command.split())
@@ -206,7 +202,7 @@ class Sandbox:
 
     def lacks(self, view: View, project: Path) -> str:
         """Return why this sandbox can't give a command a view of a project; "" when it can. Looks at files."""
-        if self.active and self._known_scan(project).too_large:
+        if self.active and self._scan(project, anew=False).too_large:
             return "the project has too many files to find the secrets among them"
         if self.state.kind != "landlock":
             return ""
@@ -272,9 +268,7 @@ class Sandbox:
     def get_ready(self, project: Path, environment: Mapping[str, str]) -> None:
         """Look at the machine and the project now, in the background: the first command need not wait for it."""
         if project not in self._ready and self.settings.mode != "off":
-            self._ready[project] = asyncio.get_running_loop().create_task(
-                self._look(project.resolve(), dict(environment))
-            )
+            self._ready[project] = asyncio.create_task(self._look(project.resolve(), dict(environment)))
 
     async def _look(self, project: Path, environment: dict[str, str]) -> None:
         try:
@@ -306,11 +300,10 @@ class Sandbox:
             project: the directory that the view is about.
             view: what it may change and reach.
             environment: the environment it is to have.
-            live: it goes on for long and follows changes: it sees the project's files as they are, not to be
-                changed, and only the directories of output are on the layer.
+            live: it sees the project's files as they are, and change: only directories of output are on the layer.
             inherits: ``descriptors`` will be open in it; without, nobody is told when the last process has ended.
             allow_host: asks about hosts while the command runs; without, those of the view are all there are.
-            replaced: files of the project in whose place it sees others, read-only; for ``replaces_files`` only.
+            replaced: files of the project in whose place it sees others, read-only; with bubblewrap only.
 
         Raises:
             SandboxError: it can't be done here.
@@ -319,11 +312,8 @@ class Sandbox:
         launch = await asyncio.to_thread(self._laid_out, cwd, project, view, dict(environment), live=live)
         # A copy's files are seen where those of the project are.
         seen_at = {p: p if self._copy is None else self._copy.of / p.relative_to(project) for p in replaced}
-        others = (
-            Mount(seen_at[place], MountKind.READ, other)
-            for place, other in replaced.items()
-            if place not in launch.hidden
-        )
+        shown = (place for place in replaced if place not in launch.hidden)
+        others = (Mount(seen_at[place], MountKind.READ, replaced[place]) for place in shown)
         launch.layout = replace(launch.layout, mounts=(*launch.layout.mounts, *others))
         launch.gateway = Gateway(view.grants.hosts, allow_host)
         if network is not None:
@@ -421,7 +411,7 @@ class Sandbox:
     def _plan(self, root: Path, environ: Mapping[str, str] = os.environ) -> ViewPlan:
         """Return the plan for a command that may do nothing beyond build output, on the project itself."""
         return ViewPlan(
-            root, root, self._known_scan(root), self._machine_of(environ), self.settings,
+            root, root, self._scan(root, anew=False), self._machine_of(environ), self.settings,
             SandboxFolders(self._place, self._cache_of(root)), self.state.kind or "bubblewrap", environ,
             private=self._private,
             shared=() if self._copy is None else tuple(real for _place, real in self._copy.shared),
@@ -464,9 +454,9 @@ class Sandbox:
                 port = network.proxy.port if network is not None else 0
                 launch.arguments = seatbelt_command(self.state.program, layout, command, port)
             case "landlock":
-                descriptor = landlock.specification(layout)
+                descriptor = landlock_specification(layout)
                 launch.owned += (descriptor,)
-                launch.arguments = landlock.start_command(descriptor, command)
+                launch.arguments = landlock_command(descriptor, command)
             case None:
                 raise SandboxError(f"There is no sandbox: {self.state.reason}.")
 
@@ -547,13 +537,11 @@ class Sandbox:
 
     # -- what is known --------------------------------------------------------------------------------------------
 
-    def _known_scan(self, project: Path) -> ProjectScan:
-        return self._scans.get(project.resolve()) or self._scan(project)
-
-    def _scan(self, project: Path) -> ProjectScan:
+    def _scan(self, project: Path, *, anew: bool = True) -> ProjectScan:
+        """Return what is in a project; ``anew`` it is looked at again where something was added or taken away."""
         root = project.resolve()
         known = self._scans.get(root)
-        if known is None or not known.holds():
+        if known is None or (anew and not known.holds()):
             known = self._scans[root] = scan_project(root, file_holds_secret)
         return known
 
@@ -655,9 +643,7 @@ class Sandbox:
         loop = asyncio.get_running_loop()
         if self._network is not None and self._network.loop is not loop:
             self._network.close()
-            self._network = self._network_lock = None
-        if self._network_lock is None:
-            self._network_lock = asyncio.Lock()
+            self._network, self._network_lock = None, asyncio.Lock()
         async with self._network_lock:
             if self._network is None:
                 self._network = await make_network(self.state, self.proxy_reaches, self._outside)

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from tui_agent.lazy import dataclass
 
@@ -56,14 +57,11 @@ class Grants:
 
     def beyond(self, other: "Grants") -> "Grants":
         """Return what these open and others don't."""
-        paths = {
-            field.name: getattr(self, field.name) - getattr(other, field.name)
-            for field in fields(self)
-            if field.name not in {"sources", "repository"}
-        }
-        return Grants(
-            sources=self.sources and not other.sources, repository=self.repository and not other.repository, **paths
-        )
+        more: dict[str, Any] = {}
+        for name in (field.name for field in fields(self)):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            more[name] = mine - theirs if isinstance(mine, frozenset) else mine and not theirs
+        return Grants(**more)
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,7 +233,7 @@ class Diagnostics:
     async def _problems_before(self, check: Check, words: tuple[str, ...], edited: Before) -> list[Problem] | None:
         """Return what a checker finds with the edited files as they were, None where nobody can know."""
         sandbox = await asyncio.to_thread(self._sandbox_for, check)
-        if sandbox is None or not sandbox.replaces_files:
+        if sandbox is None or sandbox.state.kind != "bubblewrap":
             return None
         with tempfile.TemporaryDirectory(prefix="tui-agent-before-") as place:
             replaced = await asyncio.to_thread(_written, Path(place), edited)
