@@ -4,6 +4,7 @@ import asyncio
 import sys
 from contextlib import aclosing
 
+from tui_agent.app.services import AppServices, FirstView, Look
 from tui_agent.cli.arguments import parse
 from tui_agent.cli.controller_wiring import ControllerWiring
 from tui_agent.cli.wiring import Wiring
@@ -16,7 +17,11 @@ async def count(session: str) -> int:
     """Return the widgets of the main screen with the session open."""
     async with aclosing(Wiring(parse(["-r", session]))) as wiring:
         screen = ControllerWiring(wiring)
-        app = TuiAgentApp(screen, screen.start())
+
+        async def load() -> tuple[AppServices, FirstView]:
+            return screen, screen.start()
+
+        app = TuiAgentApp(load, Look())
         async with app.run_test(size=SIZE) as pilot, asyncio.timeout(60):
             while app.main.agent is None:
                 await pilot.pause()

@@ -36,7 +36,7 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.race.race import RaceOrder
 from tui_agent.agent.race.specs import RunnerSpec
 from tui_agent.app import race_commands
-from tui_agent.app.services import OpenRequest
+from tui_agent.app.services import AppServices, FirstView, Look, OpenRequest
 from tui_agent.config import Config, UiSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.demo import DEMO_MODEL, DemoCatalog, DemoClient, create_demo_workspace
@@ -243,7 +243,11 @@ async def stage(root: Path, size: tuple[int, int], *, races: bool = False):  # t
             )
         ),
     )
-    app = TuiAgentApp(services)
+
+    async def load() -> tuple[AppServices, FirstView]:
+        return services, FirstView()
+
+    app = TuiAgentApp(load, Look("textual-dark", reduced_motion=True))
     opened = asyncio.Event()
 
     def on_message(message: Message) -> None:

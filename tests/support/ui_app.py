@@ -25,6 +25,7 @@ from tui_agent import errors
 from tui_agent.app.services import (
     AppServices,
     FirstView,
+    Look,
     ModelRow,
     OpenHow,
     OpenRequest,
@@ -126,6 +127,14 @@ class _Defects(logging.Handler):
         self._into.append(record.exc_info[1] if record.exc_info and record.exc_info[1] else record.getMessage())
 
 
+def make_app(services: AppServices, start: FirstView | None = None, **named: Any) -> TuiAgentApp:
+    async def load() -> tuple[AppServices, FirstView]:
+        return services, start or FirstView()
+
+    ui = services.config().ui
+    return TuiAgentApp(load, Look(ui.theme, ui.reduced_motion), **named)
+
+
 def make_stage(
     tmp_path: Path,
     *,
@@ -188,7 +197,7 @@ def make_stage(
         "branch": branch,
     }
     given = app_services(**parts | services)
-    return Stage(TuiAgentApp(given, start), given, store, agents, saved, requests=requests, closed=closed)
+    return Stage(make_app(given, start), given, store, agents, saved, requests=requests, closed=closed)
 
 
 def screen_text(stage: Stage) -> str:

@@ -5,16 +5,13 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from tests.support.ui_app import make_stage, until
+from tests.support.ui_app import make_app, make_stage, until
 from tui_agent.config import UiSettings
-from tui_agent.ui.app import TuiAgentApp
 from tui_agent.ui.background import (
     ANSWER_TIMEOUT_SECONDS,
     AnswerParser,
     BackgroundKnown,
     BackgroundMemory,
-    is_light,
-    may_ask,
 )
 from tui_agent.ui.terminal import default_theme
 
@@ -43,7 +40,8 @@ def heard(parser: AnswerParser, *inputs: str) -> list[str]:
 
 
 def test_an_answer_among_keys_is_taken_out() -> None:
-    assert heard(AnswerParser(), f"a{LIGHT}b", DARK, "c") == ["light", "a", "b", "dark", "c"]
+    short = "\x1b]11;rgb:f/f/f\x07"
+    assert heard(AnswerParser(), f"a{LIGHT}b", DARK, f"{short}c") == ["light", "a", "b", "dark", "light", "c"]
 
 
 @pytest.mark.parametrize("cut", range(2, len(LIGHT)))
@@ -76,15 +74,6 @@ def test_nothing_is_held_back_once_an_answer_would_be_late() -> None:
     assert "light" not in heard(parser, LIGHT.removeprefix("\x1b]"))
 
 
-def test_colours_are_light_or_dark_whatever_their_digits() -> None:
-    assert is_light("f", "f", "f")
-    assert is_light("ffff", "ffff", "0000")
-    assert not is_light("00", "00", "ff")
-    assert not may_ask({"TERM": "dumb"})
-    assert not may_ask({})
-    assert may_ask({"TERM": "xterm-256color"})
-
-
 @pytest.mark.parametrize(("chosen", "theme"), [(None, "textual-light"), ("dracula", "dracula")])
 async def test_the_answer_decides_when_the_user_did_not(tmp_path: Path, chosen: str | None, theme: str) -> None:
     stage = make_stage(tmp_path, settings=UiSettings(theme=chosen, reduced_motion=True))
@@ -101,7 +90,7 @@ async def test_the_first_frame_is_as_the_terminal_was_the_last_time(tmp_path: Pa
     memory = BackgroundMemory(tmp_path / "cache", {"TERM_PROGRAM": "Some/Terminal"})
     assert memory.light() is None
     for light, before in [(True, "textual-dark"), (False, "textual-light"), (False, "textual-dark")]:
-        app = TuiAgentApp(make_stage(tmp_path, settings=UiSettings()).services, memory=memory)
+        app = make_app(make_stage(tmp_path, settings=UiSettings()).services, memory=memory)
         assert app.theme == before
         async with app.run_test() as pilot:
             app.post_message(BackgroundKnown(light=light))
@@ -112,5 +101,6 @@ async def test_the_first_frame_is_as_the_terminal_was_the_last_time(tmp_path: Pa
 
 def test_what_the_environment_says_wins_over_the_last_time() -> None:
     assert default_theme({"COLORFGBG": "15;0"}, last=True) == "textual-dark"
+    assert default_theme({"COLORFGBG": "0;default;15"}) == "textual-light"
     assert default_theme({}, last=True) == "textual-light"
     assert default_theme({}) == "textual-dark"

@@ -14,7 +14,7 @@ from textual.widgets import Input
 
 from tests.support import settled
 from tests.support.fake_agent import FakeAgent
-from tests.support.ui_app import STILL, make_stage, press_at_once, screen_text, until, write
+from tests.support.ui_app import STILL, make_app, make_stage, press_at_once, screen_text, until, write
 from tui_agent.agent.events import (
     AnswerDelta,
     Notice,
@@ -240,7 +240,7 @@ async def test_what_is_typed_and_sent_before_the_session_is_there_is_sent_to_it(
         await gate.wait()
         return stage.services, FirstView()
 
-    app = TuiAgentApp(load, look=Look(STILL.theme, STILL.reduced_motion))
+    app = TuiAgentApp(load, Look(STILL.theme, STILL.reduced_motion))
     async with app.run_test() as pilot:
         await write(pilot, "early")
         await pilot.press("enter")
@@ -258,7 +258,7 @@ async def test_a_key_before_the_session_is_there_does_its_work_then(tmp_path: Pa
         await gate.wait()
         return stage.services, FirstView()
 
-    app = TuiAgentApp(load, look=Look(STILL.theme, STILL.reduced_motion))
+    app = TuiAgentApp(load, Look(STILL.theme, STILL.reduced_motion))
     async with app.run_test() as pilot:
         await pilot.press("f1")
         await pilot.pause()
@@ -279,7 +279,7 @@ async def test_what_is_sent_while_no_session_can_be_opened_comes_back_and_tries_
         return really(request)
 
     stage.services.open_session = open_session  # type: ignore[method-assign]
-    app = TuiAgentApp(stage.services, look=Look(STILL.theme, STILL.reduced_motion))
+    app = make_app(stage.services)
     async with app.run_test() as pilot:
         await until(lambda: "locked" in app.main.notice.message, pilot)
         await write(pilot, "a thought")
@@ -311,7 +311,7 @@ async def test_ports_that_cannot_be_had_end_the_program_with_their_reason(tmp_pa
     async def load() -> tuple[AppServices, FirstView]:
         raise StoreFull("There is no room left on the disk.")
 
-    app = TuiAgentApp(load, look=Look(STILL.theme, STILL.reduced_motion))
+    app = TuiAgentApp(load, Look(STILL.theme, STILL.reduced_motion))
     async with app.run_test() as pilot:
         await until(lambda: app._exit, pilot)
     assert str(app.failure) == "There is no room left on the disk."
@@ -501,7 +501,7 @@ async def test_copy_takes_the_last_answer_as_written(tmp_path: Path, monkeypatch
     async with stage.run(notifications=True) as pilot:
         stage.agent.append(user("q"), answer("a **b**\n\n- c"))
         await pilot.press("f3")
-        await until(lambda: stage.of(type(stage.app).Copied), pilot)
+        await until(lambda: any("OSC 52" in toast for toast in stage.toasts), pilot)
         assert stage.app.clipboard == "a **b**\n\n- c"
         assert (tmp_path / "state" / "copied.txt").read_text() == "a **b**\n\n- c"
 

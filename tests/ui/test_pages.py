@@ -12,8 +12,7 @@ from tui_agent.app.copy_commands import last_code
 from tui_agent.app.frontend import Choice, LongText, TextLine
 from tui_agent.app.report_commands import todo_lines
 from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
-from tui_agent.trust import ProjectState
-from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen, LongTextScreen, ReportScreen, TrustScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen, LongTextScreen, ReportScreen
 
 ANSWER = "First:\n\n```python\nold = 1\n```\n\nthen\n\n~~~sh\nmake test\n\nmake\n~~~\n\nDone."
 
@@ -99,9 +98,8 @@ def test_pages() -> None:
         ),
         lambda: LineScreen(TextLine("What?", "text", details="why " * 60)),
         lambda: LongTextScreen(LongText("All of it", "\n".join(map(str, range(90))))),
-        lambda: TrustScreen("/home/ada/shop", ProjectState()),
     ],
-    ids=["report", "choice", "line", "long text", "trust"],
+    ids=["report", "choice", "line", "long text"],
 )
 async def test_a_dialog_shows_its_title_and_its_keys_in_any_size(
     tmp_path: Path, size: tuple[int, int], dialog: Any

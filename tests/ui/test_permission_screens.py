@@ -9,7 +9,7 @@ from tests.support.fake_agent import FakeAgent
 from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule
 from tui_agent.trust import ProjectState, TrustItem
-from tui_agent.ui.screens.dialogs import TrustScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.permissions import PermissionsScreen
 
 RULES = (
@@ -176,7 +176,7 @@ async def test_what_a_project_brings_along_is_shown_and_asked_about_before_anyth
     answers: list[str | None] = []
     stage = make_stage(tmp_path, trust_question=lambda: STATE, answer_trust=answers.append)
     async with stage.app.run_test(size=(100, 30)) as pilot:
-        await until(lambda: isinstance(stage.app.screen, TrustScreen), pilot)
+        await until(lambda: isinstance(stage.app.screen, ChoiceScreen), pilot)
         await pilot.pause()
         text = screen_text(stage)
         for shown in ("Do you trust", "3 things", "setting", "x/y", "curl evil.example ␛[2J", "runs npx db-server"):

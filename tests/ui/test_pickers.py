@@ -191,22 +191,6 @@ async def test_models_with_a_key_come_first_and_one_is_picked_by_typing(tmp_path
         assert stage.saved == {"model": "ollama/qwen3:4b"}
 
 
-async def test_tab_leaves_only_the_models_that_are_ready_and_brings_the_others_back(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run((100, 24)) as pilot:
-        await pilot.press("f2")
-        await rows(stage, pilot, 5)
-        assert "tab ready only" in screen_text(stage)
-        await pilot.press("tab")
-        assert not any("no key" in row for row in await rows(stage, pilot, 3))
-        assert "Models that are ready" in screen_text(stage)
-        await write(pilot, "no-such-model")
-        await rows(stage, pilot, 0)
-        assert "tab shows every model" in screen_text(stage)
-        await pilot.press("escape", "tab")
-        await rows(stage, pilot, 5)
-
-
 async def test_servers_are_asked_while_the_list_is_shown_and_what_they_say_appears(tmp_path: Path) -> None:
     answered = asyncio.Event()
     listed = list(MODELS)

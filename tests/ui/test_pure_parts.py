@@ -52,7 +52,7 @@ from tui_agent.ui.prompting.completion import (
 )
 from tui_agent.ui.prompting.paste import PasteStore
 from tui_agent.ui.screens.picker import matching
-from tui_agent.ui.terminal import background_is_light, know_enter_keys, title_sequence
+from tui_agent.ui.terminal import title_sequence
 from tui_agent.ui.widgets.gauge import GaugeReading, bar, extras, numbers, warmth
 
 
@@ -370,7 +370,6 @@ def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:
     [("\x1b\r", "alt+enter"), ("\x1b[13;3u", "alt+enter"), ("\r", "enter")],
 )
 def test_enter_with_modifiers_is_known_from_every_kind_of_terminal(sequence: str, key: str) -> None:
-    know_enter_keys()
     events = list(XTermParser().feed(sequence))
     assert [event.key for event in events if isinstance(event, Key)] == [key]
 
@@ -380,11 +379,6 @@ def test_enter_with_modifiers_is_known_from_every_kind_of_terminal(sequence: str
 
 def test_a_title_cannot_end_its_sequence() -> None:
     assert title_sequence("a\x07\x1b]52;c;x\x9c\nb") == "\x1b]2;a␇␛]52;c;x⟨U+009C⟩ b\x07"
-
-
-@pytest.mark.parametrize(("value", "light"), [("0;15", True), ("15;0", False), ("0;default;15", True), ("", None)])
-def test_the_background_is_read_from_the_environment(value: str, light: bool | None) -> None:
-    assert background_is_light({"COLORFGBG": value}) is light
 
 
 def test_home_is_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,14 +154,10 @@ class Output(Page):
 
 @dataclass(frozen=True, slots=True)
 class TreePage(Page):
-    """All branches of the session, the cursor at an entry or at the leaf; ``lines`` where there is no screen.
-
-    With ``labels`` a label is asked for at once.
-    """
+    """All branches of the session, the cursor at an entry or at the leaf; ``lines`` where there is no screen."""
 
     at: int | None = None
     lines: Sequence[str] = ()
-    labels: bool = False
     title: str = "The session tree"
 
 

@@ -63,13 +63,10 @@ async def label(controller: Controller, argument: str) -> None:
     leaf = session.leaf
     if leaf is None:
         raise CommandError("There is nothing to label yet.")
-    if not argument and controller.frontend.has_screen:
-        controller.show(TreePage(leaf, labels=True))
-        return
     text = argument or await controller.ask(TextLine(f"Label of #{leaf}", session.labels().get(leaf, "")))
-    if text:
-        session.label(leaf, text)
-        controller.say(f"#{leaf} is labelled “{one_line(text, 40)}”.")
+    if text is not None:
+        session.label(leaf, text or None)
+        controller.say(f"#{leaf} is labelled “{one_line(text, 40)}”." if text else f"#{leaf} has no label now.")
 
 
 @Command("tree", "show all branches of this session", key="ctrl+t", place=40)

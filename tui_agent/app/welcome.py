@@ -20,6 +20,22 @@ KEYS_SHOWN = 6
 NOBODY = "No server answered. Start one (for example: ollama serve) and look again."
 
 
+async def ask_for_trust(controller: Controller) -> None:
+    """Ask whether what a project brings along may act, and show all of it first; nothing where that is known."""
+    services = controller.services
+    if (state := services.trust_question()) is None:
+        return
+    about = f"It brings {plural(len(state.items), 'thing')} along that would act here. None of it is active yet."
+    if state.problem:
+        about = f"It can't be trusted as it is: {state.problem}."
+    rows = [f"{row.kind:<16} {one_line(row.name, 80)}  {one_line(row.text, 160)}".rstrip() for row in state.items]
+    trust = [] if state.problem else [("trusted", "Trust it: they act, until one of them changes")]
+    never = ("refused", "Never: work here without them and don't ask again")
+    answers = [("", "Not now: work here without them"), *trust, never]
+    asked = Choice(f"Do you trust {short_path(services.cwd)}?", answers, "\n".join([about, "", *rows]))
+    services.answer_trust(await controller.ask(asked) or None)
+
+
 async def welcome(controller: Controller) -> None:
     """Ask how to go on until that leads to a model, or the user goes on without one."""
     services = controller.services

@@ -44,6 +44,7 @@ from tui_agent.app.frontend import (
     Frontend,
     HelpPage,
     JobsPage,
+    LongText,
     ModelChoice,
     Output,
     Page,
@@ -65,6 +66,7 @@ from tui_agent.app.plain_text import plain, plain_preview
 from tui_agent.app.rewind_commands import RESTORE, carry_out, files_question
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.status_commands import job_lines
+from tui_agent.app.welcome import ask_for_trust
 from tui_agent.cli.ending import listening, run_to_end
 from tui_agent.cli.output import ExitCode, say
 from tui_agent.errors import CommandError
@@ -190,7 +192,7 @@ class PlainFrontend(Frontend):
             listening(self._interrupt, signal.SIGINT),
             listening(lambda _: self.leave(), signal.SIGTERM, signal.SIGHUP),
         ):
-            await self._ask_for_trust()
+            await ask_for_trust(self.controller)
             request = start.request
             if start.screen == "sessions":
                 request = await self.ask(SessionChoice(None)) or request
@@ -207,17 +209,6 @@ class PlainFrontend(Frontend):
         if reading.done() and not reading.cancelled():
             reading.result()
         return ExitCode.DONE
-
-    async def _ask_for_trust(self) -> None:
-        services = self.controller.services
-        if (state := services.trust_question()) is None:
-            return
-        items = [f"{item.kind} {one_line(item.name, 80)} {one_line(item.text, 160)}".rstrip() for item in state.items]
-        trust = [] if state.problem else [("trusted", "Trust it: they act, until one of them changes")]
-        offered = [("", "Not now: work here without them"), *trust, ("refused", "Never: don't ask again")]
-        about = f"It can't be trusted as it is: {state.problem}." if state.problem else "It brings along:"
-        asked = Choice(f"Do you trust {services.cwd}?", offered, "\n".join([about, *items]))
-        services.answer_trust(await self.ask(asked) or None)
 
     async def _take_lines(self) -> None:
         while (line := await self._read()) is not None:
@@ -357,6 +348,9 @@ class PlainFrontend(Frontend):
                     self._print_all(question.question, question.details, *([question.text] if question.text else []))
                     with self._hidden() if question.hidden else nullcontext():
                         return await self._line()  # type: ignore[return-value]  # answered by a text
+                case LongText():
+                    self._print_all(question.question, question.text)
+                    return await self._line()  # type: ignore[return-value]  # answered by a text, too
                 case ModelChoice():
                     self._print_all(f"Which model? Now: {question.current or 'none'}. For example openai/gpt-5.")
                     return await self._line()  # type: ignore[return-value]  # answered by an id

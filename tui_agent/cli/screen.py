@@ -43,7 +43,7 @@ async def _run(arguments: Namespace) -> int:
         screen.watch_typing(lambda: prompt.last_typed)
         return screen, screen.start()
 
-    app = TuiAgentApp(load, look=first_look(), memory=BackgroundMemory(cache_dir()))
+    app = TuiAgentApp(load, first_look(), BackgroundMemory(cache_dir()))
 
     def end(number: int) -> None:
         if app.end(number):

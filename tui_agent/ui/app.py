@@ -21,14 +21,12 @@ from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 from textual.geometry import Size
-from textual.message import Message
 from textual.reactive import var
 from textual.screen import Screen
 from textual.timer import Timer
 
 from tui_agent.app.frontend import HelpPage
 from tui_agent.app.services import AppServices, FirstView, Look
-from tui_agent.lazy import dataclass
 from tui_agent.resources import style_path
 from tui_agent.safe_text import ACTING
 from tui_agent.ui import background, clipboard, terminal
@@ -85,13 +83,6 @@ LoadServices = Callable[[], Awaitable[tuple[AppServices, FirstView]]]
 """Brings the ports, and what to show first."""
 
 
-def _having(services: AppServices, start: FirstView) -> LoadServices:
-    async def load() -> tuple[AppServices, FirstView]:
-        return services, start
-
-    return load
-
-
 class TuiAgentApp(ErrorBoundary[int]):
     """tui-agent on a terminal. ``run`` returns the exit code."""
 
@@ -107,27 +98,12 @@ class TuiAgentApp(ErrorBoundary[int]):
         Binding("ctrl+z", "suspend_process", show=False),
     ]
 
-    @dataclass
-    class Copied(Message):
-        """A copy is done."""
-
-        report: clipboard.CopyReport
-
-    def __init__(
-        self,
-        services: AppServices | LoadServices,
-        start: FirstView | None = None,
-        *,
-        look: Look | None = None,
-        memory: background.BackgroundMemory | None = None,
-    ) -> None:
+    def __init__(self, load: LoadServices, look: Look, memory: background.BackgroundMemory | None = None) -> None:
         """Make the application.
 
         Args:
-            services: The ports; or a function that brings them with what to show first, called after the first
-                paint, so that the user can write while they are imported and built.
-            start: What to show first, when ``services`` are the ports.
-            look: How the first paint looks, when ``services`` is a function.
+            load: Called after the first paint, so that the user can write while the ports are imported and built.
+            look: How the first paint looks.
             memory: What the terminal's background was the last time; None remembers nothing.
         """
         # Without colour the terminal keeps its own, and what matters is bold, dim, underlined or reversed.
@@ -135,20 +111,13 @@ class TuiAgentApp(ErrorBoundary[int]):
         super().__init__(css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless)
         # The last of them: nothing that a terminal would act on gets through, whatever widget draws it.
         self._filters.append(ControlCharacterFilter())
-        terminal.know_enter_keys()
-        self.register_theme(WHITE_LIGHT)
-        self.register_theme(HIGH_CONTRAST)
-        self.register_theme(HIGH_CONTRAST_LIGHT)
+        for theme in (WHITE_LIGHT, HIGH_CONTRAST, HIGH_CONTRAST_LIGHT):
+            self.register_theme(theme)
         self.main = MainScreen(self.apply_look)
         """The screen under all others."""
         self.failure: Exception | None = None
         """Why the ports could not be had; the program ended because of it."""
-        if callable(services):
-            self._load: LoadServices = services
-        else:
-            self._load = _having(services, start or FirstView())
-            ui = services.config().ui
-            look = Look(ui.theme, ui.reduced_motion)
+        self._load = load
         self._last_ctrl_c = float("-inf")
         self._keys = KeyOrder(self)
         self.is_refocusing = False
@@ -162,7 +131,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         self._terminals_theme = self._guessed
         self._chosen: str | None = ""
         self._follows_terminal = False
-        self.apply_look(look or Look())
+        self.apply_look(look)
 
     def apply_look(self, look: Look) -> None:
         """Apply the settings that concern every screen. A theme chosen since stays until they name another."""
@@ -176,7 +145,6 @@ class TuiAgentApp(ErrorBoundary[int]):
     # -- start and end ----------------------------------------------------------------------------------------
 
     def get_css_variables(self) -> dict[str, str]:
-        """Return the theme's variables, with colours of text that can be read."""
         return readable_variables(super().get_css_variables())
 
     def get_default_screen(self) -> Screen[object]:
@@ -201,13 +169,13 @@ class TuiAgentApp(ErrorBoundary[int]):
         if isinstance(self._driver, TerminalDriver):
             where = self.main.prompt.cursor_screen_offset
             self._driver.painted(where.y, where.x)
-        if self._follows_terminal and not self.no_color and background.may_ask():
+        if self._follows_terminal and not self.no_color and os.environ.get("TERM", "") not in background.MUTE:
             self._write(background.QUESTION)
         self._install_services()
 
     def on_background_known(self, message: background.BackgroundKnown) -> None:
         """Look like the terminal does, unless the user chose a theme meanwhile."""
-        self._terminals_theme = terminal.theme_for(light=message.light)
+        self._terminals_theme = terminal.THEMES[message.light]
         if self._follows_terminal and self.theme == self._guessed:
             self.theme = self._terminals_theme
         if self._memory is not None:
@@ -227,21 +195,19 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.exit(1)
             return
         await self.main.attach(services)
-        if (state := services.trust_question()) is not None:
-            from tui_agent.ui.screens.dialogs import TrustScreen
+        from tui_agent.app.welcome import ask_for_trust, welcome
 
-            services.answer_trust(await self.push_screen_wait(TrustScreen(str(services.cwd), state)))
-        await self.main.controller.open(start.request)
+        controller = self.main.controller
+        await ask_for_trust(controller)
+        await controller.open(start.request)
         match start.screen:
             case "sessions":
-                self.main.controller.begin("sessions")
+                controller.begin("sessions")
             case "welcome":
-                from tui_agent.app.welcome import welcome
-
-                self.main.controller.soon(welcome(self.main.controller))
+                controller.soon(welcome(controller))
             case _:
                 if start.prompt:
-                    await self.main.controller.outbox.send(start.prompt)
+                    await controller.outbox.send(start.prompt)
         self.is_started = True
         services.on_ready()
         from tui_agent.ui.widgets.transcript.markdown import parse_blocks
@@ -325,14 +291,15 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.main.prompt.focus()
 
     def on_app_blur(self) -> None:
-        self.main.attention.focus_told()
+        self.main.attention.focus_told(focused=False)
 
     def on_app_focus(self) -> None:
-        self.main.attention.focus_told()
-        self.main.attention.looked()
+        self.main.attention.focus_told(focused=True)
 
     def on_text_selected(self) -> None:
-        if self.main.copies_selection and (text := self.screen.get_selected_text()):
+        main = self.main
+        copies = main.view is not None and main.controller.services.config().ui.copy_on_select
+        if copies and (text := self.screen.get_selected_text()):
             self.copy_to_clipboard(text)
 
     def on_terminal_call(self, message: TerminalCall) -> None:
@@ -388,13 +355,9 @@ class TuiAgentApp(ErrorBoundary[int]):
 
     @work(group="copy")
     async def _copy(self, text: str) -> None:
-        write = None if self.is_headless else self._write
         services = await self.main.controller.attached()
-        report = await asyncio.to_thread(clipboard.copy, text, write, services.state_dir, services.cwd)
-        self.post_message(self.Copied(report))
-
-    def on_tui_agent_app_copied(self, message: Copied) -> None:
-        self.notify(message.report.sentence(), markup=False, timeout=4)
+        how = await asyncio.to_thread(clipboard.copy, text, self._write, services.state_dir, services.cwd)
+        self.notify(how, markup=False, timeout=4)
 
     def action_help_quit(self) -> None:
         """Ctrl+C with nothing selected: stop the agent, else clear the prompt; twice with neither, quit."""

@@ -84,38 +84,34 @@ class Attention:
         self._running: set[asyncio.Task[None]] = set()
         self.sign = Sign.IDLE
 
-    def focus_told(self) -> None:
+    def focus_told(self, *, focused: bool) -> None:
         self._is_focus_known = True
+        if focused:
+            self.looked()
 
     def looked(self) -> None:
         if self.sign in {Sign.DONE, Sign.FAILED}:
-            self._show(Sign.IDLE)
+            self.show(Sign.IDLE)
 
     def run_started(self) -> None:
         self._since = self._main.clock()
-        self._show(Sign.WORKING)
+        self.show(Sign.WORKING)
 
     def asked(self, request: PermissionRequest) -> None:
-        self._show(Sign.ASKING)
+        self.show(Sign.ASKING)
         self._call("asks", f"asks about {one_line(request.tool, 20)}: {one_line(request.title, 100)}")
-
-    def settled(self) -> None:
-        self._show(Sign.WORKING)
 
     def run_ended(self, ended: RunEnded) -> None:
         took = self._main.clock() - self._since
         if ended.reason == "interrupted" or (took < LONG and self._is_looked_at):
-            self._show(Sign.IDLE)
+            self.show(Sign.IDLE)
             return
         failed = ended.reason == "error"
-        self._show(Sign.IDLE if self._is_looked_at else Sign.FAILED if failed else Sign.DONE)
+        self.show(Sign.IDLE if self._is_looked_at else Sign.FAILED if failed else Sign.DONE)
         if took >= LONG:
             event = "failed" if failed else "done" if ended.reason in {"done", "length"} else "stopped"
             why = f": {one_line(ended.error, 100)}" if ended.error else ""
             self._call(event, f"{'is done' if event == 'done' else event} after {seconds(took)}{why}", took)
-
-    def forget(self) -> None:
-        self._show(Sign.IDLE)
 
     @property
     def _is_looked_at(self) -> bool:
@@ -124,7 +120,7 @@ class Attention:
             return main.app.app_focus
         return main.clock() - main.prompt.last_typed < LONG
 
-    def _show(self, sign: Sign) -> None:
+    def show(self, sign: Sign) -> None:
         if sign is not self.sign:
             self.sign = sign
             self._main.show_title()

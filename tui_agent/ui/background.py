@@ -15,7 +15,7 @@ from textual.keys import _character_to_key
 from textual.message import Message
 
 from tui_agent.files.atomic import write_atomically
-from tui_agent.lazy import LazyPattern
+from tui_agent.lazy import LazyPattern, dataclass
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ ANSWER_TIMEOUT_SECONDS: Final = 5.0
 _PIECE_WAITS: Final = 0.25
 """Seconds a piece of an answer waits for the rest, before it is what the user typed."""
 
-_MUTE: Final = frozenset({"", "dumb", "linux"})
+MUTE: Final = frozenset({"", "dumb", "linux"})
 """Terminals that know no such question."""
 
 _ANSWER: Final = LazyPattern(
@@ -43,21 +43,14 @@ _MARKED: Final = LazyPattern(
 _PIECE: Final = LazyPattern(r"\x1b\](?:1(?:1(?:;[^\x07\x1b]{0,40}\x1b?)?)?)?\Z")
 
 
+@dataclass
 class BackgroundKnown(Message):
-    """The terminal said what colour its background has."""
+    """The terminal said what colour its background has: one on which dark text is readable is ``light``."""
 
-    def __init__(self, light: bool) -> None:  # noqa: FBT001 - the message's one fact
-        super().__init__()
-        self.light = light
-        """Whether dark text is readable on it."""
+    light: bool
 
 
-def may_ask(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the terminal can be asked without harm."""
-    return environment.get("TERM", "") not in _MUTE
-
-
-def is_light(red: str, green: str, blue: str) -> bool:
+def _is_light(red: str, green: str, blue: str) -> bool:
     """Return whether a colour is light, given as hexadecimal numbers of one to four digits."""
     shares = [int(part, 16) / int("f" * len(part), 16) for part in (red, green, blue)]
     return 0.299 * shares[0] + 0.587 * shares[1] + 0.114 * shares[2] > 0.5
@@ -87,7 +80,7 @@ class AnswerParser(XTermParser):
             answers = _ANSWER.findall(data)
             data = _OTHER.sub("", data)
             if answers:
-                yield BackgroundKnown(is_light(*answers[-1]))
+                yield BackgroundKnown(_is_light(*answers[-1]))
             if self._clock() < self._until and (piece := _PIECE.search(data)):
                 data = self._keep(data, piece.start())
         if data.endswith("\x1b"):

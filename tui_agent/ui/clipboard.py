@@ -8,13 +8,11 @@ import base64
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tui_agent.app.pasted_images import image_suffix
-from tui_agent.lazy import dataclass
 from tui_agent.processes.environment import SafeEnvironment, own
 from tui_agent.processes.own_programs import find_program
 from tui_agent.ui.terminal import through_multiplexer
@@ -23,26 +21,6 @@ OSC52_LIMIT = 74_000
 """Bytes of text; many terminals drop longer sequences."""
 TOOL_TIMEOUT = 2.0
 """Seconds a native tool may take."""
-
-
-@dataclass(frozen=True, slots=True)
-class CopyReport:
-    """How a copy went. ``confirmed`` names the tool that took it, ``sent`` says that OSC 52 was sent."""
-
-    characters: int
-    confirmed: str | None
-    sent: bool
-    saved: Path | None
-
-    def sentence(self) -> str:
-        what = f"Copied {self.characters:,} characters"
-        if self.confirmed:
-            return f"{what} ({self.confirmed})."
-        if self.sent and self.saved:
-            return f"{what} through the terminal (OSC 52). If it did not take them: {self.saved}"
-        if self.saved:
-            return f"It could not be put into a clipboard; saved to {self.saved}"
-        return f"{what} through the terminal (OSC 52)." if self.sent else "Nothing could be copied."
 
 
 def osc52(text: str, environment: Mapping[str, str]) -> str | None:
@@ -154,13 +132,11 @@ def _decoded(output: bytes) -> bytes:
         return b""
 
 
-def save(text: str, directory: Path | None) -> Path | None:
+def _save(text: str, directory: Path) -> Path | None:
     """Write the text to a private file and return where it is, None when that is impossible too."""
-    folder = directory or Path(tempfile.gettempdir())
-    name = "copied.txt" if directory else f"tui-agent-copied-{os.getuid() if hasattr(os, 'getuid') else 0}.txt"
-    path = folder / name
+    path = directory / "copied.txt"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
         with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
@@ -169,17 +145,19 @@ def save(text: str, directory: Path | None) -> Path | None:
     return path
 
 
-def copy(
-    text: str, write: Callable[[str], None] | None, directory: Path | None, outside: Path | None = None
-) -> CopyReport:
-    """Copy by all ways. ``write`` sends a sequence to the terminal, None when there is none. Blocks.
+def copy(text: str, write: Callable[[str], None], directory: Path, outside: Path | None = None) -> str:
+    """Copy by all ways and return a sentence about how it went. ``write`` sends a sequence to the terminal. Blocks.
 
-    No tool in ``outside``, the project, is started.
+    A copy that nothing confirmed is saved in ``directory``. No tool in ``outside``, the project, is started.
     """
     environment = dict(os.environ)
-    sequence = osc52(text, environment) if write is not None else None
-    if write is not None and sequence is not None:
+    if (sequence := osc52(text, environment)) is not None:
         write(sequence)
-    confirmed = copy_natively(text, environment, outside)
-    saved = None if confirmed else save(text, directory)
-    return CopyReport(len(text), confirmed, sequence is not None, saved)
+    what = f"Copied {len(text):,} characters"
+    if confirmed := copy_natively(text, environment, outside):
+        return f"{what} ({confirmed})."
+    saved = _save(text, directory)
+    if sequence is not None:
+        kept = f". If it did not take them: {saved}" if saved else "."
+        return f"{what} through the terminal (OSC 52){kept}"
+    return f"It could not be put into a clipboard; saved to {saved}" if saved else "Nothing could be copied."

@@ -93,7 +93,8 @@ class ErrorBoundary(App[Result]):
 
     def _say(self, node: object, error: BaseException) -> bool:
         """Log an error and show what is the matter; returns False when the part it is about is gone."""
-        if self.return_code is not None or (node is not self and not self._is_there(node)):
+        is_there = _page_of(node) in self.screen_stack and not getattr(node, "_pruning", False)
+        if self.return_code is not None or (node is not self and not is_there):
             log.info("Failed when its page was closed already: %s: %s", type(error).__name__, error)
             return False
         problem = report(error)
@@ -101,10 +102,6 @@ class ErrorBoundary(App[Result]):
         if problem.sentence != before[0] or monotonic() - before[1] > self.NOTIFICATION_TIMEOUT:
             self.notify(problem.sentence, severity="warning" if problem.expected else "error", markup=False)
         return True
-
-    def _is_there(self, node: object) -> bool:
-        page = _page_of(node)
-        return page in self.screen_stack and not getattr(node, "_pruning", False)
 
     # -- the end of a page's work -----------------------------------------------------------------------------
 

@@ -48,8 +48,10 @@ def checked(
         else:
             problems.append(problem)
     for name in list(good):
-        other = next((taken for taken in _taken(name, good, actions) if taken != name), None)
-        if other is not None:
+        wanted, place = set(good[name].split(",")), actions[name].place
+        others = [action for action in actions.values() if action.place == place and action.id != name]
+        taken = (other.id for other in others if wanted & set(good.get(other.id, other.keys).split(",")))
+        if (other := next(taken, None)) is not None:
             problems.append(f"[keys] {name} = “{good[name]}”: {other} has this key already.")
             del good[name]
     return good, problems
@@ -68,13 +70,6 @@ def _problem(name: str, keys: str, actions: Mapping[str, Rebindable], writing: C
         if actions[name].place == MAIN and (key in writing or len(key) == 1 or key in _PUNCTUATION):
             return f"[keys] {name} = “{keys}”: {key} is for writing in the prompt."
     return None
-
-
-def _taken(name: str, good: Mapping[str, str], actions: Mapping[str, Rebindable]) -> Iterable[str]:
-    wanted = set(good[name].split(","))
-    for other in actions.values():
-        if other.place == actions[name].place and wanted & set(good.get(other.id, other.keys).split(",")):
-            yield other.id
 
 
 def is_key(key: str) -> bool:

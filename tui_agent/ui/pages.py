@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from textual.content import Content
+
 from tui_agent.app import frontend
 from tui_agent.app.format import visible
 from tui_agent.errors import CommandError
+from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen, LongTextScreen, ReportScreen
+from tui_agent.ui.screens.diff import DiffScreen
+from tui_agent.ui.screens.models import ModelPicker
+from tui_agent.ui.screens.picker import PickScreen, ThemePicker
+from tui_agent.ui.screens.sessions import SessionPicker
+from tui_agent.ui.screens.viewer import ViewerScreen
 
 if TYPE_CHECKING:
-    from textual.content import Content
     from textual.screen import Screen
 
     from tui_agent.app.controller import Controller
@@ -20,32 +27,18 @@ def screen_for(question: frontend.Question[Any], controller: Controller) -> Scre
     services = controller.services
     match question:
         case frontend.Choice():
-            from tui_agent.ui.screens.dialogs import ChoiceScreen
-
             return ChoiceScreen(question)
         case frontend.Pick():
-            from tui_agent.ui.screens.picker import PickScreen
-
             return PickScreen(question)
         case frontend.TextLine():
-            from tui_agent.ui.screens.dialogs import LineScreen
-
             return LineScreen(question)
         case frontend.LongText():
-            from tui_agent.ui.screens.dialogs import LongTextScreen
-
             return LongTextScreen(question)
         case frontend.ModelChoice():
-            from tui_agent.ui.screens.models import ModelPicker
-
             return ModelPicker(services, question.current)
         case frontend.SessionChoice():
-            from tui_agent.ui.screens.sessions import SessionPicker
-
             return SessionPicker(controller, current=question.current)
         case frontend.ThemeChoice():
-            from tui_agent.ui.screens.picker import ThemePicker
-
             return ThemePicker()
         case _:
             raise NotImplementedError(question)
@@ -55,17 +48,11 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
     agent = controller.agent
     match page:
         case frontend.Report():
-            from tui_agent.ui.screens.dialogs import ReportScreen
-
             at = page.lines.index(page.at) if page.at else 0
             return ReportScreen(page.title, _content(page), at)
         case frontend.Output():
-            from tui_agent.ui.screens.viewer import ViewerScreen
-
             return ViewerScreen(page.title, page.text)
         case frontend.DiffPage():
-            from tui_agent.ui.screens.diff import DiffScreen
-
             return DiffScreen(page.title, page.files)
         case frontend.RacePage():
             from tui_agent.app.race_views import RaceView
@@ -111,15 +98,7 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
             raise NotImplementedError(page)
 
 
-def is_output(screen: Screen[Any]) -> bool:
-    from tui_agent.ui.screens.viewer import ViewerScreen
-
-    return isinstance(screen, ViewerScreen)
-
-
 def _content(report: frontend.Report) -> Content:
-    from textual.content import Content
-
     lines = [
         Content(visible(line)).stylize("bold") if isinstance(line, frontend.Heading) else Content(line)
         for line in report.lines

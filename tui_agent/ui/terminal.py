@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
@@ -14,15 +14,13 @@ _UNSAFE = LazyPattern("[\x00-\x1f\x7f-\x9f]")
 
 
 class EnterKeys(Enum):
-    """Enter with modifiers, which Textual knows from the kitty protocol only."""
+    """Enter with modifiers, which Textual knows from the kitty protocol only; it drops Alt otherwise (issue 6378)."""
 
     ALT = "alt+enter"
 
 
-def know_enter_keys() -> None:
-    """Teach Textual's parser what terminals without the kitty protocol send; it drops Alt otherwise (issue 6378)."""
-    for sequence in ("\x1b\r", "\x1b\n"):
-        ANSI_SEQUENCES_KEYS.setdefault(sequence, (EnterKeys.ALT,))  # type: ignore[attr-defined]  # declared as a mapping, made as a dict
+for _sequence in ("\x1b\r", "\x1b\n"):
+    ANSI_SEQUENCES_KEYS.setdefault(_sequence, (EnterKeys.ALT,))  # type: ignore[attr-defined]  # declared as a mapping, made as a dict
 
 
 def title_sequence(title: str) -> str:
@@ -30,6 +28,8 @@ def title_sequence(title: str) -> str:
     return f"\x1b]2;{_UNSAFE.sub('', one_line(title, 80))}\x07"
 
 
+THEMES = "textual-dark", "textual-light"
+"""Themes by whether the terminal's background is light."""
 PUSH_TITLE, POP_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 """Keep the terminal's title aside, and put it back."""
 
@@ -44,28 +44,19 @@ def through_multiplexer(sequence: str, environment: Mapping[str, str] = os.envir
     return f"\x1bP{sequence}\x1b\\" if environment.get("TERM", "").startswith("screen") else sequence
 
 
-def _osc_9(title: str, body: str) -> str:
-    return f"\x1b]9;{title}: {body}\x07"
-
-
-def _osc_777(title: str, body: str) -> str:
-    return f"\x1b]777;notify;{title.replace(';', ',')};{body.replace(';', ',')}\x07"
-
-
-def _osc_99(title: str, body: str) -> str:
-    return f"\x1b]99;i=tui-agent:d=0;{title}\x1b\\\x1b]99;i=tui-agent:d=1:p=body;{body}\x1b\\"
-
-
-_NOTIFYING: tuple[tuple[str, LazyPattern, Callable[[str, str], str]], ...] = (
-    ("KITTY_WINDOW_ID", LazyPattern(""), _osc_99),
-    ("ITERM_SESSION_ID", LazyPattern(""), _osc_9),
-    ("WEZTERM_PANE", LazyPattern(""), _osc_777),
-    ("GHOSTTY_RESOURCES_DIR", LazyPattern(""), _osc_777),
-    ("LC_TERMINAL", LazyPattern("iTerm2"), _osc_9),
-    ("TERM_PROGRAM", LazyPattern("iTerm.app"), _osc_9),
-    ("TERM_PROGRAM", LazyPattern("WezTerm|ghostty|contour|rio"), _osc_777),
-    ("TERM", LazyPattern("xterm-kitty"), _osc_99),
-    ("TERM", LazyPattern("foot|rxvt-unicode|contour|xterm-ghostty|wezterm"), _osc_777),
+_OSC_9 = "\x1b]9;{title}: {body}\x07"
+_OSC_777 = "\x1b]777;notify;{title};{body}\x07"
+_OSC_99 = "\x1b]99;i=tui-agent:d=0;{title}\x1b\\\x1b]99;i=tui-agent:d=1:p=body;{body}\x1b\\"
+_NOTIFYING: tuple[tuple[str, LazyPattern, str], ...] = (
+    ("KITTY_WINDOW_ID", LazyPattern(""), _OSC_99),
+    ("ITERM_SESSION_ID", LazyPattern(""), _OSC_9),
+    ("WEZTERM_PANE", LazyPattern(""), _OSC_777),
+    ("GHOSTTY_RESOURCES_DIR", LazyPattern(""), _OSC_777),
+    ("LC_TERMINAL", LazyPattern("iTerm2"), _OSC_9),
+    ("TERM_PROGRAM", LazyPattern("iTerm.app"), _OSC_9),
+    ("TERM_PROGRAM", LazyPattern("WezTerm|ghostty|contour|rio"), _OSC_777),
+    ("TERM", LazyPattern("xterm-kitty"), _OSC_99),
+    ("TERM", LazyPattern("foot|rxvt-unicode|contour|xterm-ghostty|wezterm"), _OSC_777),
 )
 """Terminals with notifications, by what they put into the environment, and how each is asked for one.
 
@@ -84,8 +75,8 @@ def notification(title: str, body: str, environment: Mapping[str, str] = os.envi
     )
     if shape is None:
         return None
-    title, body = (_UNSAFE.sub("", one_line(text, 200)) for text in (title, body))
-    return through_multiplexer(shape(title, body), environment)
+    title, body = (_UNSAFE.sub("", one_line(text, 200)).replace(";", ",") for text in (title, body))
+    return through_multiplexer(shape.format(title=title, body=body), environment)
 
 
 class Progress(Enum):
@@ -122,26 +113,11 @@ def progress(state: Progress, environment: Mapping[str, str] = os.environ) -> st
     return through_multiplexer(f"\x1b]9;4;{state.value}\x1b\\", environment) if shows_progress(environment) else ""
 
 
-def background_is_light(environment: Mapping[str, str] = os.environ) -> bool | None:
-    """Return whether the terminal's background is light as far as its environment says, None when it does not.
-
-    Reads ``COLORFGBG`` (rxvt, Konsole, iTerm2 and others): foreground and background as ANSI colour numbers, of
-    which 7 and 9 to 15 are light.
-    """
-    background = environment.get("COLORFGBG", "").rpartition(";")[2]
-    if not background.isdecimal():
-        return None
-    return int(background) in {7, *range(9, 16)}
-
-
 def default_theme(environment: Mapping[str, str] = os.environ, *, last: bool | None = None) -> str:
     """Return the theme to use when the user chose none, as long as the terminal itself has not answered.
 
-    ``last`` is whether its background was light the last time, None when nobody knows.
+    Reads ``COLORFGBG`` (rxvt, Konsole, iTerm2 and others): foreground and background as ANSI colour numbers, of
+    which 7 and 9 to 15 are light. ``last`` is whether its background was light the last time, None if unknown.
     """
-    told = background_is_light(environment)
-    return theme_for(light=bool(last if told is None else told))
-
-
-def theme_for(*, light: bool) -> str:
-    return "textual-light" if light else "textual-dark"
+    background = environment.get("COLORFGBG", "").rpartition(";")[2]
+    return THEMES[int(background) in {7, *range(9, 16)} if background.isdecimal() else bool(last)]

@@ -10,10 +10,8 @@ from tests.support.ui_app import until, write
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import BranchSummaryEntry
 from tui_agent.session.session import Session
-from tui_agent.ui.app import TuiAgentApp
-from tui_agent.ui.screens.dialogs import ChoiceScreen, ReportScreen
-from tui_agent.ui.screens.summarising import SummarisingScreen
-from tui_agent.ui.screens.tree import TreeScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen, ReportScreen
+from tui_agent.ui.screens.tree import SummarisingScreen, TreeScreen
 from tui_agent.ui.widgets.session_view import SessionView
 
 # -- going --------------------------------------------------------------------------------------------------
@@ -207,7 +205,7 @@ async def test_y_copies_the_text_of_the_entry(stage: TreeStage) -> None:
         await pilot.press("y")
         assert stage.stage.app.clipboard.startswith('grep {"path"')
         assert "output of edit 3" in stage.stage.app.clipboard
-        await until(lambda: stage.stage.of(TuiAgentApp.Copied), pilot)
+        await until(lambda: stage.stage.toasts, pilot)
 
 
 async def test_the_keys_have_a_page(stage: TreeStage) -> None:
@@ -239,8 +237,9 @@ async def test_label_command_labels_the_leaf(stage: TreeStage) -> None:
         await until(lambda: stage.session.labels().get(stage.names["leaf"]) == "works", pilot)
         await write(pilot, "/label")
         await pilot.press("enter")
-        await until(lambda: stage.is_open and stage.screen.field.has_focus, pilot)
-        assert stage.screen.field.value == "works"
+        await until(lambda: isinstance(stage.top, LineScreen), pilot)
+        await pilot.press("s", "enter")
+        await until(lambda: stage.session.labels().get(stage.names["leaf"]) == "s", pilot)
 
 
 async def test_undo_twice_after_a_move_and_a_turn_takes_back_the_turn_and_then_the_move(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.support.ui_app import until, write
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.diff import DiffScreen
-from tui_agent.ui.screens.summarising import SummarisingScreen
+from tui_agent.ui.screens.tree import SummarisingScreen
 
 SMALL, NARROW, LARGE = (80, 24), (60, 20), (120, 40)
 DARK, LIGHT, ANSI = "textual-dark", "textual-light", "ansi-dark"

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
     from tui_agent.app.frontend import RunnerPage, SubagentPage
     from tui_agent.app.race_views import RaceView
-    from tui_agent.session.entries import RaceRunner
 
 SUBAGENT_KEYS = "j/k blocks  space fold  y copy  f continue in a copy  esc back"
 RUNNER_KEYS = "j/k blocks  space fold  w write to it  x stop  d diff  y copy  esc back"
@@ -96,23 +95,18 @@ class BranchScreen(Page[None]):
         self.gauge.display = self.gauge.reading is not None
         self._tell()
 
-    @property
-    def _runner(self) -> RaceRunner | None:
-        return None if self._race is None else self._race.runners[self._number - 1]
-
     def _tell(self) -> None:
-        runner = self._runner
-        heading, keys, facts = self._about_subagent() if runner is None else self._about_runner(runner)
+        heading, keys, facts = self._about_subagent() if self._race is None else self._about_runner(self._race)
         self.heading.update(heading)
         self.keys.show(keys)
         self.show_facts(" · ".join(filter(None, facts)))
 
-    def _about_runner(self, runner: RaceRunner) -> tuple[str, str, list[str]]:
-        prompt, streamed = ("", "") if self._race is None else (self._race.prompt, self._race.streamed(self._number))
-        state, *others = race_text.cells(runner, streamed)
+    def _about_runner(self, race: RaceView) -> tuple[str, str, list[str]]:
+        runner = race.runners[self._number - 1]
+        state, *others = race_text.cells(runner, race.streamed(self._number))
         keys = ENDED_KEYS if runner.state.is_over else RUNNER_KEYS
         facts = [self._asking or state, short_model(runner.model), *others]
-        return f"{visible(runner.name)}: {one_line(prompt, 200)}", keys, facts
+        return f"{visible(runner.name)}: {one_line(race.prompt, 200)}", keys, facts
 
     def _about_subagent(self) -> tuple[str, str, list[str]]:
         session, parent = self._watched.session, self._controller.agent
@@ -120,11 +114,13 @@ class BranchScreen(Page[None]):
         agent, task = (begun.agent, begun.task) if begun is not None else (info.agent, info.title)
         own = session.reader.parting(session.leaf, begun.parent_id if begun is not None else None).left
         of = parent.session.info if parent is not None else info
+        path = session.active_path()
+        model = next((entry.model for entry in reversed(path) if isinstance(entry, AssistantEntry)), info.model)
         state = self._asking or ("working" if self._watched.running else "done")
         name = one_line(of.title or of.first_message, 60)
         costs = session.reader.costs() if begun is not None else {}
         spent = sum(costs.get(entry_id, 0.0) for entry_id in own.ids)
-        facts = [f"subagent of “{name}”", short_model(self._model(info.model)), plural(len(own), "entry"), state]
+        facts = [f"subagent of “{name}”", short_model(model), plural(len(own), "entry"), state]
         heading = f"{one_line(agent, 40) or 'subagent'}: {one_line(task, 200)}"
         return heading, SUBAGENT_KEYS, [*facts, money(spent) if spent else ""]
 
@@ -133,10 +129,6 @@ class BranchScreen(Page[None]):
         session = self._watched.session
         first = session.reader.subagent_of(session.leaf) if session.leaf is not None else None
         return next((entry for entry in session.entries([first or 0]) if isinstance(entry, SubagentEntry)), None)
-
-    def _model(self, default: str) -> str:
-        path = self._watched.session.active_path()
-        return next((entry.model for entry in reversed(path) if isinstance(entry, AssistantEntry)), default)
 
     @on(AgentEvents)
     def _on_subagent_event(self, message: AgentEvents) -> None:
@@ -164,9 +156,9 @@ class BranchScreen(Page[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A runner is no session that could be copied, and one that works can't be taken."""
-        runner = self._runner
-        if runner is None:
+        if self._race is None:
             return action not in OF_RUNNERS
+        runner = self._race.runners[self._number - 1]
         allowed = {"fork": False, "take": runner.state.is_over, "stop": not runner.state.is_over}
         return allowed.get(action, True) and super().check_action(action, parameters)
 

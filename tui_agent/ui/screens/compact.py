@@ -26,8 +26,6 @@ from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.two_columns import HangingText
 
 if TYPE_CHECKING:
-    from textual.worker import Worker
-
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.compactor import Draft
     from tui_agent.app.spending import Price
@@ -91,7 +89,6 @@ class CompactScreen(Dialog[None]):
         self._draft: Draft | None = None
         self._written: list[str] = []
         self._timer: Timer | None = None
-        self._worker: Worker[None] | None = None
 
     def body(self) -> ComposeResult:
         yield HangingText("", id="told", markup=False)
@@ -193,7 +190,7 @@ class CompactScreen(Dialog[None]):
             self._written = []
             self.stream.update("")
             self._enter(CompactPhase.WRITING, "Summarising …")
-            self._worker = self.run_worker(self._summarise(), group="draft", exclusive=True)
+            self.run_worker(self._summarise(), group="draft", exclusive=True)
         elif self.phase is CompactPhase.REFUSED and self._refusal is not None and self._refusal.prunes:
             self.app.run_worker(self._agent.compact(None), group="agent")
             self.dismiss(None)
@@ -232,12 +229,6 @@ class CompactScreen(Dialog[None]):
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
-
-    def _stop(self) -> None:
-        self._end_stream()
-        if self._worker is not None:
-            self._worker.cancel()
-            self._worker = None
 
     # -- editing ----------------------------------------------------------------------------------------------
 
@@ -282,17 +273,16 @@ class CompactScreen(Dialog[None]):
         What a person wrote is not thrown away unasked.
         """
         if self.phase is CompactPhase.WRITING:
-            self._stop()
+            self._end_stream()
+            self.workers.cancel_group(self, "draft")
             self._enter(CompactPhase.PLAN, "Stopped. Nothing was changed.")
         elif self.phase is CompactPhase.EDIT and self._draft is not None and self.editor.text != self._draft.summary:
-            self._ask_to_discard()
+            answers = [("keep", "Go on editing"), ("discard", "Discard the summary and what you changed in it")]
+
+            def answered(answer: str | None) -> None:
+                if answer == "discard":
+                    self.dismiss(None)
+
+            self.app.push_screen(ChoiceScreen(Choice("Discard the summary you edited?", answers)), answered)
         else:
             self.dismiss(None)
-
-    def _ask_to_discard(self) -> None:
-        def answered(answer: str | None) -> None:
-            if answer == "discard":
-                self.dismiss(None)
-
-        answers = [("keep", "Go on editing"), ("discard", "Discard the summary and what you changed in it")]
-        self.app.push_screen(ChoiceScreen(Choice("Discard the summary you edited?", answers)), answered)

@@ -24,7 +24,7 @@ from tui_agent.agent.navigator import NavigationError
 from tui_agent.app import context_text, edit_cost, timeline_text
 from tui_agent.app.edit_cost import Edit, EditAction
 from tui_agent.app.format import plural
-from tui_agent.app.frontend import TreePage
+from tui_agent.app.frontend import Output, Report, TreePage
 from tui_agent.app.race_commands import ask_for_race
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
@@ -312,12 +312,11 @@ class ContextScreen(Page[None]):
         group = self.blocks.group
         if block is not None:
             self.preview.show(context_text.facts_of(block), self._text_of_block())
-        elif group is not None and group.name == HEAD:
-            self.preview.show(f"{HEAD}: {plural(len(group.places), 'block')}", context_text.HEAD_WORDS)
         elif group is not None and group.name == REST:
             self.preview.show(REST, context_text.REST_WORDS)
         elif group is not None:
-            self.preview.show(f"{group.name}: {len(group.places)} blocks", "An action here is for all of them.")
+            about = context_text.HEAD_WORDS if group.name == HEAD else "An action here is for all of them."
+            self.preview.show(f"{group.name}: {plural(len(group.places), 'block')}", about)
         else:
             self.preview.show("", "")
 
@@ -353,10 +352,8 @@ class ContextScreen(Page[None]):
         self._say("")
 
     def action_request(self) -> None:
-        from tui_agent.ui.screens.viewer import ViewerScreen
-
         request = self._request_shown()
-        self.app.push_screen(ViewerScreen(f"Request to {request.model}", context_text.request_json(request)))
+        self._controller.show(Output(f"Request to {request.model}", context_text.request_json(request)))
 
     def action_view(self) -> None:
         """Show of the conversation only what the model sees, or all of it."""
@@ -364,9 +361,7 @@ class ContextScreen(Page[None]):
         self._controller.begin("view")
 
     def action_keys(self) -> None:
-        from tui_agent.ui.screens.dialogs import ReportScreen
-
-        self.app.push_screen(ReportScreen("Keys of the context map", Content(ALL_KEYS)))
+        self._controller.show(Report("Keys of the context map", ALL_KEYS.splitlines()))
 
     @on(LineList.Chosen)
     def _chosen(self) -> None:
@@ -375,9 +370,7 @@ class ContextScreen(Page[None]):
         elif (group := self.blocks.group) is not None:
             self.blocks.action_fold(not group.folded)
         elif (block := self.blocks.block) is not None:
-            from tui_agent.ui.screens.viewer import ViewerScreen
-
-            self.app.push_screen(ViewerScreen(context_text.facts_of(block), self._text_of_block()))
+            self._controller.show(Output(context_text.facts_of(block), self._text_of_block()))
 
     # -- edits
 

@@ -15,7 +15,6 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
-from tui_agent.app.format import one_line, plural, short_path
 from tui_agent.app.frontend import Choice
 from tui_agent.lazy import dataclass
 from tui_agent.ui.error_boundary import PageScreen
@@ -25,7 +24,6 @@ from tui_agent.ui.widgets.two_columns import HangingText, hung
 
 if TYPE_CHECKING:
     from tui_agent.app.frontend import LongText, TextLine
-    from tui_agent.trust import ProjectState
 
 ResultT = TypeVar("ResultT")
 
@@ -40,10 +38,11 @@ class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[Re
 
     keys = getters.query_one(".dialog-keys", KeyLine)
 
-    def __init__(self, title: str, text: str = "") -> None:
+    def __init__(self, title: str, text: str = "", keys: str = "") -> None:
         super().__init__()
         self._title = title
         self._text = text
+        self._keys_shown = keys or self.KEYS
 
     def compose(self) -> ComposeResult:
         with VerticalGroup(classes="dialog"):
@@ -52,7 +51,7 @@ class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[Re
                 with VerticalScroll(classes="dialog-text", can_focus=False):
                     yield Static(self._text, markup=False)
             yield from self.body()
-            yield KeyLine(self.KEYS, classes="dialog-keys")
+            yield KeyLine(self._keys_shown, classes="dialog-keys")
 
     def on_resize(self) -> None:
         self.remove_class("-full")
@@ -209,42 +208,17 @@ class ChoiceBeneath(ChoiceScreen):
             super().answer(key)
 
 
-class TrustScreen(ChoiceScreen):
-    """Asks whether what a project brings along may act, and shows all of it first.
-
-    Dismissed with ``trusted``, ``refused``, or None for not now.
-    """
-
-    def __init__(self, project: str, state: ProjectState) -> None:
-        about = f"It brings {plural(len(state.items), 'thing')} along that would act here. None of it is active yet."
-        if state.problem:
-            about = f"It can't be trusted as it is: {state.problem}."
-        rows = [f"{row.kind:<16} {one_line(row.name, 80)}  {one_line(row.text, 160)}".rstrip() for row in state.items]
-        answers = [("", "Not now: work here without them")]
-        if not state.problem:
-            answers.append(("trusted", "Trust it: they act, until one of them changes"))
-        answers.append(("refused", "Never: work here without them and don't ask again"))
-        super().__init__(Choice(f"Do you trust {short_path(project)}?", answers, "\n".join([about, "", *rows])))
-
-    def answer(self, key: str | None) -> None:
-        self.dismiss(key or None)
-
-
 class LineScreen(Dialog[str]):
     """Dismissed with the text without space around it. A command typed here is text like any other."""
 
     def __init__(self, question: TextLine) -> None:
-        super().__init__(question.question, question.details)
+        super().__init__(question.question, question.details, f"enter {question.confirm}  esc back")
         self._question = question
 
     def body(self) -> ComposeResult:
         yield Input(self._question.text, compact=True, password=self._question.hidden)
 
-    def on_mount(self) -> None:
-        self.keys.show(f"enter {self._question.confirm}  esc back")
-
-    @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
+    def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip())
 
 
@@ -256,14 +230,11 @@ class LongTextScreen(Dialog[str]):
     editor = getters.query_one(TextArea)
 
     def __init__(self, question: LongText) -> None:
-        super().__init__(question.question)
+        super().__init__(question.question, keys=f"ctrl+s {question.confirm}  esc back")
         self._question = question
 
     def body(self) -> ComposeResult:
         yield TextArea(self._question.text, soft_wrap=True, show_line_numbers=False, tab_behavior="focus")
-
-    def on_mount(self) -> None:
-        self.keys.show(f"ctrl+s {self._question.confirm}  esc back")
 
     def action_keep(self) -> None:
         self.dismiss(self.editor.text.strip())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
-from textual import getters, on
+from textual import getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from tui_agent.agent.mcp.records import LoginState, McpError, McpServerStatus, McpToolRow, ServerState
 from tui_agent.app.format import one_line, plural, short_path, tokens, visible
-from tui_agent.app.frontend import EquipmentLine, Heading
+from tui_agent.app.frontend import EquipmentLine, Heading, Output
 from tui_agent.config import ConfigError
 from tui_agent.path_checks import is_file
 from tui_agent.ui.screens.page import Page
@@ -36,6 +36,7 @@ _LOOKS: Final = {
     ServerState.DISABLED: ("○", "faint", "disabled"),
 }
 
+_Row: TypeAlias = "tuple[EquipmentLine | None, McpServerStatus | None, McpToolRow | None]"
 _NAME_CELLS: Final = 20
 _MIN_WIDTH_FOR_FACTS: Final = 70
 """Cells from which prompts and resources are counted too."""
@@ -56,28 +57,20 @@ class EquipmentList(LineList):
         self._servers: tuple[McpServerStatus, ...] = ()
         self._name_cells = 0
         self._open: set[str] = set()
-        self._rows: list[EquipmentLine | tuple[McpServerStatus, McpToolRow | None]] = []
+        self._rows: list[_Row] = []
 
     @property
-    def line(self) -> EquipmentLine | None:
-        row = self._rows[self.cursor] if self._rows else None
-        return row if isinstance(row, EquipmentLine) else None
+    def highlighted(self) -> _Row:
+        """The line, the server and the tool under the cursor, each None where it is none."""
+        return self._rows[self.cursor] if self._rows else (None, None, None)
 
     @property
     def server(self) -> McpServerStatus | None:
-        row = self._rows[self.cursor] if self._rows else None
-        return row[0] if isinstance(row, tuple) else None
-
-    @property
-    def tool(self) -> McpToolRow | None:
-        row = self._rows[self.cursor] if self._rows else None
-        return row[1] if isinstance(row, tuple) else None
+        return self.highlighted[1]
 
     def go_to(self, heading: str) -> None:
         """Put the cursor on what follows a heading, which is at the top then."""
-        at = next(
-            (at for at, row in enumerate(self._rows) if isinstance(row, EquipmentLine) and row.text == heading), 0
-        )
+        at = next((at for at, (line, _, _) in enumerate(self._rows) if line is not None and line.text == heading), 0)
         self.cursor = at + 1
         self.scroll_to(y=at, animate=False, force=True)
 
@@ -89,37 +82,33 @@ class EquipmentList(LineList):
         self._name_cells = min(_NAME_CELLS, max((len(server.name) for server in servers), default=0))
         self._arrange()
 
-    def action_fold(self, folded: bool) -> None:  # noqa: FBT001 - as the binding says it
+    def action_fold(self, folded: bool | None = None) -> None:  # noqa: FBT001 - as the binding says it
+        """Fold or unfold the server under the cursor; None: whichever it is not."""
         if self.server is None:
             return
         name = self.server.name
+        folded = name in self._open if folded is None else folded
         (self._open.discard if folded else self._open.add)(name)
         self._arrange(at=(name, None) if folded else None)
 
-    def toggle_fold(self, server: McpServerStatus) -> None:
-        self.action_fold(server.name in self._open)
-
     def _arrange(self, at: tuple[str, str | None] | None = None) -> None:
-        at = at or self._address(self.cursor)
-        self._rows = [*self._lines, *([] if self._servers else [EquipmentLine(NONE)])]
+        at = at or _address(self.highlighted)
+        lines = [*self._lines, *([] if self._servers else [EquipmentLine(NONE)])]
+        self._rows = [(line, None, None) for line in lines]
         for server in self._servers:
-            self._rows.append((server, None))
+            self._rows.append((None, server, None))
             if server.name in self._open:
-                self._rows.extend((server, tool) for tool in server.tools)
-        places = [self._address(place) for place in range(len(self._rows))]
+                self._rows.extend((None, server, tool) for tool in server.tools)
+        places = [_address(row) for row in self._rows]
         self.set_count(len(self._rows), cursor=places.index(at) if at and at in places else None)
-
-    def _address(self, place: int) -> tuple[str, str | None] | None:
-        row = self._rows[place] if place < len(self._rows) else None
-        return (row[0].name, row[1].own if row[1] else None) if isinstance(row, tuple) else None
 
     # -- rows
 
     def row(self, index: int, width: int) -> Sequence[StyledSpan]:
-        row = self._rows[index]
-        if isinstance(row, EquipmentLine):
-            return [(visible(row.text), "strong" if isinstance(row.text, Heading) else "text")]
-        server, tool = row
+        line, server, tool = self._rows[index]
+        if server is None:
+            text = line.text if line is not None else ""
+            return [(visible(text), "strong" if isinstance(text, Heading) else "text")]
         return self._server_row(server, width) if tool is None else _tool_row(server, tool, width)
 
     def _server_row(self, server: McpServerStatus, width: int) -> Sequence[StyledSpan]:
@@ -138,6 +127,12 @@ class EquipmentList(LineList):
         if server.state in {ServerState.FAILED, ServerState.STARTING} and server.detail:
             left.append((f" · {one_line(server.detail, 200)}", "text"))
         return spread(left, _facts(server, width), width)
+
+
+def _address(row: _Row) -> tuple[str, str | None] | None:
+    """Return what a row keeps when the servers are read anew, None for a line."""
+    _line, server, tool = row
+    return None if server is None else (server.name, tool.own if tool is not None else None)
 
 
 def _facts(server: McpServerStatus, width: int) -> list[StyledSpan]:
@@ -228,7 +223,7 @@ class EquipmentScreen(Page[None]):
 
     @on(LineList.Highlighted)
     def _tell(self) -> None:
-        server, tool, line = self.servers.server, self.servers.tool, self.servers.line
+        line, server, tool = self.servers.highlighted
         if server is not None:
             self.about.update(server_text(server) if tool is None else tool_text(server, tool))
             self.keys.show(self.SERVER_KEYS)
@@ -244,12 +239,12 @@ class EquipmentScreen(Page[None]):
 
     @on(LineList.Chosen)
     def _chosen(self) -> None:
-        server, tool, line = self.servers.server, self.servers.tool, self.servers.line
+        line, server, tool = self.servers.highlighted
         if line is not None and line.agent:
             self._controller.begin("agent", line.agent)
             self.dismiss(None)
         elif server is not None:
-            self.servers.toggle_fold(server) if tool is None else self._switch(server, tool)
+            self.servers.action_fold() if tool is None else self._switch(server, tool)
 
     def _switch(self, server: McpServerStatus, tool: McpToolRow) -> None:
         """Offer a tool or not, and keep that where it can be kept."""
@@ -290,20 +285,14 @@ class EquipmentScreen(Page[None]):
         else:
             self._do(self._agent.ports.mcp.sign_out(server.name), f"Signed out of {server.name}; it is asked again.")
 
-    def action_log(self) -> None:
-        if (server := self.servers.server) is not None:
-            self.run_worker(self._show_log(server), group="log", exclusive=True)
-
-    async def _show_log(self, server: McpServerStatus) -> None:
-        from tui_agent.ui.screens.viewer import ViewerScreen
-
-        def read() -> str:
-            if server.log is None or not is_file(server.log):
-                return ""
-            return server.log.read_bytes()[-LOG_BYTES:].decode("utf-8", "replace")
-
-        text = await asyncio.to_thread(read)
-        self.app.push_screen(ViewerScreen(f"{server.name}: what it wrote", text or "(nothing)"))
+    @work(group="log", exclusive=True)
+    async def action_log(self) -> None:
+        if (server := self.servers.server) is None:
+            return
+        log = server.log
+        read = await asyncio.to_thread(log.read_bytes) if log is not None and is_file(log) else b""
+        text = read[-LOG_BYTES:].decode("utf-8", "replace")
+        self._controller.show(Output(f"{server.name}: what it wrote", text or "(nothing)"))
 
     def _do(self, action: Awaitable[None], done: str) -> None:
         async def run() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
+from textual.widgets.option_list import Option
 
 from tui_agent.app.commands import command_uses
 from tui_agent.app.format import one_line
@@ -14,7 +15,7 @@ from tui_agent.config import ConfigError
 from tui_agent.lazy import dataclass
 from tui_agent.setting_rows import UNSET
 from tui_agent.ui.key_help import PROMPT_KEYS, rebindable_actions
-from tui_agent.ui.screens.picker import PickerRow, PickerScreen, word_offsets
+from tui_agent.ui.screens.picker import PickerScreen, word_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -93,7 +94,7 @@ class HelpScreen(PickerScreen[HelpRow]):
         keys_first = self._with_keys and not words and not self.query_one("#here").display
         named = "key" if keys_first else query.lower() or "\0"
         found.sort(key=lambda row: not row.name.lstrip("/").startswith(named))
-        self.show([PickerRow(row.id, self._row(row, words)) for row in found])
+        self.show([Option(self._row(row, words), id=row.id) for row in found])
 
     def pick(self, key: str) -> None:
         self.dismiss(self._rows[key])

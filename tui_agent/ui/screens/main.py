@@ -24,8 +24,7 @@ from tui_agent.app.frontend import Choice, EditedText, FindPage, Frontend, HelpP
 from tui_agent.app.intent import CommandIntent, MessageIntent, parse
 from tui_agent.app.services import Look, OpenRequest
 from tui_agent.app.unsent import UnsentKeeper
-from tui_agent.ui import pages
-from tui_agent.ui.attention import Attention
+from tui_agent.ui.attention import Attention, Sign
 from tui_agent.ui.error_boundary import BoundedScreen
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.terminal_suspend import EditorError, edit_outside
@@ -55,10 +54,6 @@ TWICE_WITHIN = 1.5
 AGAIN = "Escape again: go back to an earlier message."
 HISTORY = 1_000
 """Earlier messages the prompt can go back to."""
-
-
-def _keep_appearance(_look: Look) -> None:
-    """Ignore the settings."""
 
 
 def key_bindings() -> list[Binding]:
@@ -101,7 +96,7 @@ class MainScreen(BoundedScreen[None], Frontend):
     gauge = getters.query_one(Gauge)
     status = getters.query_one(StatusLine)
 
-    def __init__(self, apply_look: Callable[[Look], None] = _keep_appearance) -> None:
+    def __init__(self, apply_look: Callable[[Look], None]) -> None:
         """Make the screen; ``apply_look`` applies the settings that concern every screen."""
         super().__init__()
         self._apply_look = apply_look
@@ -205,7 +200,13 @@ class MainScreen(BoundedScreen[None], Frontend):
     async def ask(self, question: Question[T]) -> T | None:
         """Show a question over whatever is on the screen, and return its answer."""
         if isinstance(question, EditedText):
-            return await self._edit(question)  # type: ignore[return-value]  # it is answered by a text
+            try:
+                return await edit_outside(self.app, question.text, question.name)  # type: ignore[return-value]  # a text
+            except EditorError as error:
+                self.say(str(error), "warning")
+                return None
+        from tui_agent.ui import pages
+
         answer: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
 
         def answered(result: T | None) -> None:
@@ -227,14 +228,6 @@ class MainScreen(BoundedScreen[None], Frontend):
                 screen.dismiss(None)
             raise
 
-    async def _edit(self, question: EditedText) -> str | None:
-
-        try:
-            return await edit_outside(self.app, question.text, question.name)
-        except EditorError as error:
-            self.say(str(error), "warning")
-            return None
-
     def show(self, page: Page) -> None:
         if isinstance(page, HelpPage):
             self._show_help(with_keys=page.with_keys)
@@ -243,8 +236,11 @@ class MainScreen(BoundedScreen[None], Frontend):
             if self.view is not None:
                 self.view.find_bar.begin(page.query)
             return
+        from tui_agent.ui import pages
+        from tui_agent.ui.screens.viewer import ViewerScreen
+
         # A key pressed twice comes twice, the second time before the page has the focus.
-        if not (isinstance(page, Output) and pages.is_output(self.app.screen)):
+        if not (isinstance(page, Output) and isinstance(self.app.screen, ViewerScreen)):
             self.app.push_screen(pages.screen_of(page, self.controller))
 
     def opening(self) -> None:
@@ -254,7 +250,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         """Show that another session is open, at an entry if one is named."""
         self.notice.clear()
         self.gauge.measure(None)
-        self.attention.forget()
+        self.attention.show(Sign.IDLE)
         self.prompt.read_only = agent.session.read_only
         kind = agent.session.info.agent
         notes = [
@@ -272,7 +268,7 @@ class MainScreen(BoundedScreen[None], Frontend):
                 self.view.call_after_refresh(self.view.show_entry, entry)
 
     def show_live_size(self) -> None:
-        """Have the gauge grow with the answer that is being streamed, where its numbers change."""
+        """Have the gauge grow with the answer that is being streamed."""
         from tui_agent.ui.gauge_reading import with_live
 
         shown, measured = self.gauge.reading, self.gauge.measured
@@ -330,10 +326,6 @@ class MainScreen(BoundedScreen[None], Frontend):
     def show_title(self) -> None:
         title = one_line(self.agent.session.info.title, 60) if self.agent is not None else ""
         self.app.sub_title = f"{self.attention.sign}{title}".strip()
-
-    @property
-    def copies_selection(self) -> bool:
-        return self.view is not None and self.controller.services.config().ui.copy_on_select
 
     def apply_settings(self, config: Config) -> None:
         settings = config.ui

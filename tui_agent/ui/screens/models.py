@@ -5,15 +5,14 @@ Servers of the user's are asked what they have while the list is shown already.
 
 import asyncio
 from collections.abc import Sequence
-from typing import ClassVar
 
 from textual import work
-from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.widgets.option_list import Option
 
 from tui_agent.app.format import tokens, visible
 from tui_agent.app.services import AppServices, ModelRow
-from tui_agent.ui.screens.picker import PickerRow, PickerScreen, matching
+from tui_agent.ui.screens.picker import PickerScreen, matching
 
 _TYPED = "typed:"
 USED_SESSIONS = 40
@@ -32,11 +31,7 @@ def price(row: ModelRow) -> str:
 def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) -> list[ModelRow]:
     """Return models as listed without a filter: the current one, those used last, those with a key, then the others."""
     places = {model: place for place, model in enumerate(used)}
-    last = len(used)
-    return sorted(
-        models,
-        key=lambda row: (row.id != current, places.get(row.id, last), not row.has_key),
-    )
+    return sorted(models, key=lambda row: (row.id != current, places.get(row.id, len(used)), not row.has_key))
 
 
 class ModelPicker(PickerScreen[str]):
@@ -45,19 +40,13 @@ class ModelPicker(PickerScreen[str]):
     HEADING = "Model"
     PLACEHOLDER = "Type to filter, or any provider/model"
     EMPTY = "No model has this name. Type its full id, such as openai/my-model, and press Enter."
-    NONE_READY = "Nothing here is ready: no key, or none that fits. tab shows every model."
-    KEYS = "↑↓ move  enter pick  tab ready only  esc back"
-    KEYS_OF_READY = "↑↓ move  enter pick  tab every model  esc back"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "switch", "ready only", show=False, priority=True)]
 
     def __init__(self, services: AppServices, current: str) -> None:
         super().__init__()
         self._services = services
         self._current = current
         self._used = [info.model for info in services.store.sessions(limit=USED_SESSIONS) if info.model]
-        self._told = ""
         self._models: list[ModelRow] | None = None
-        self._only_ready = False
 
     def on_mount(self) -> None:
         """Read the catalog in a thread: it is large."""
@@ -69,38 +58,22 @@ class ModelPicker(PickerScreen[str]):
     async def _load(self) -> None:
         await self._read()
         if told := await self._services.ask_servers(None):
-            self._told = " · ".join(told)
+            self.heading.update(Content.assemble(self.HEADING, self.styled(f"  {visible(' · '.join(told))}", "faint")))
             await self._read()
 
     async def _read(self) -> None:
         """Show the models there are now; the highlight stays on the one it is on."""
         self._models = order(await asyncio.to_thread(self._services.models), self._current, self._used)
-        self._show_which(at=self.highlighted)
+        self.empty.update(self.EMPTY)
+        self.refill(self.field.value.strip(), at=self.highlighted)
 
-    def action_switch(self) -> None:
-        self._only_ready = not self._only_ready
-        if self._models is not None:
-            self._show_which()
-
-    def _show_which(self, *, at: str | None = None) -> None:
-        heading = "Models that are ready" if self._only_ready else self.HEADING
-        told = self.styled(f"  {visible(self._told)}" if self._told else "", "faint")
-        self.heading.update(Content.assemble(heading, told))
-        self.empty.update(self.NONE_READY if self._only_ready else self.EMPTY)
-        self.keys.show(self.KEYS_OF_READY if self._only_ready else self.KEYS)
-        self._fill(self.field.value.strip(), at)
-
-    def refill(self, query: str) -> None:
-        self._fill(query, None)
-
-    def _fill(self, query: str, at: str | None) -> None:
+    def refill(self, query: str, *, at: str | None = None) -> None:
         if self._models is None:
             return
-        models = [row for row in self._models if row.has_key] if self._only_ready else self._models
-        found = matching(models, query, lambda row: row.id, lambda row: not row.has_key)
-        rows = [PickerRow(row.id, self._row(row, offsets)) for row, offsets in found]
+        found = matching(self._models, query, lambda row: row.id, lambda row: not row.has_key)
+        rows = [Option(self._row(row, offsets), id=row.id) for row, offsets in found]
         if "/" in query and not any(row.id == query for row, _ in found):
-            rows.append(PickerRow(_TYPED + query, Content.assemble("Use ", self.styled(visible(query), "strong"))))
+            rows.append(Option(Content.assemble("Use ", self.styled(visible(query), "strong")), id=_TYPED + query))
         self.show(rows, at=at)
 
     def pick(self, key: str) -> None:

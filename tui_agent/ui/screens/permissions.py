@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.widgets.option_list import Option
 
 from tui_agent.agent.gate import Gate
 from tui_agent.agent.permissions import STORED, Rule
@@ -15,7 +15,7 @@ from tui_agent.app.format import one_line
 from tui_agent.app.frontend import Choice
 from tui_agent.app.services import AppServices
 from tui_agent.ui.screens.dialogs import ChoiceScreen
-from tui_agent.ui.screens.picker import PickerRow, PickerScreen
+from tui_agent.ui.screens.picker import PickerScreen
 
 _IN_WORDS: tuple[tuple[str, str, str], ...] = (
     ("ask", "secrets: .env, keys, credentials", "even where reading is free"),
@@ -63,33 +63,25 @@ class PermissionsScreen(PickerScreen[None]):
         kinds = max((len(_kind(rule)) for rule in self._shown.values()), default=0)
         room = max(12, self.app.size.width * 2 // 5)
         patterns = min(room, max((cell_len(_pattern(rule)) for rule in self._shown.values()), default=0))
-        rows = [PickerRow(key, self._row(rule, kinds, patterns)) for key, rule in self._shown.items()]
-        self.show(rows + self._in_words(wanted))
-
-    def _in_words(self, wanted: Sequence[str]) -> list[PickerRow]:
-        """Return rows for what is free or asked about by itself, with where more is said."""
+        rows = [Option(self._row(rule, kinds, patterns), id=key) for key, rule in self._shown.items()]
         told = [line for line in _IN_WORDS if all(word in " ".join(line).lower() for word in wanted)]
-        width = max((cell_len(what) for _, what, _ in told), default=0)
-        rows = [
-            PickerRow(
-                f"words-{number}",
-                Content.assemble(
-                    self.styled(f"{action:<6}", "strong"), f"{what:<{width}}  ", self.styled(when, "faint")
-                ),
-            )
-            for number, (action, what, when) in enumerate(told)
-        ]
-        if rows:
+        if told:
             head = "Built in, by what a call does · docs/permissions.md"
-            rows.insert(0, PickerRow("words", self.styled(head, "faint"), heading=True))
-        return rows
+            rows.append(Option(self.styled(head, "faint"), id="words", disabled=True))
+        width = max((cell_len(what) for _, what, _ in told), default=0)
+        for action, what, when in told:
+            parts = self.styled(f"{action:<6}", "strong"), f"{what:<{width}}  ", self.styled(when, "faint")
+            rows.append(Option(Content.assemble(*parts), id=f"words-{what}"))
+        self.show(rows)
 
     def action_undo(self) -> None:
         if not self._removed:
             self.notify("Nothing was removed here.", markup=False)
             return
         rule = self._removed.pop()
-        self._restore(rule)
+        self._gate.restore(rule)
+        if rule.source == "user":
+            self._keep(rule)
         self.notify(f"Back: {one_line(str(rule), 160)}.", markup=False)
         self.refill(self.field.value)
 
@@ -104,9 +96,7 @@ class PermissionsScreen(PickerScreen[None]):
         if key.startswith("words"):
             self.notify(_EXPLAINED, markup=False)
             return
-        rule = self._shown.get(key)
-        if rule is None:
-            return
+        rule = self._shown[key]
         if rule.source == "default":
             self.notify("Built in: a rule of your own overrules it, with /permissions you see which.", markup=False)
             return
@@ -130,11 +120,6 @@ class PermissionsScreen(PickerScreen[None]):
             self.notify(problem, severity="warning", markup=False)
             return False
         return self._gate.remove(rule)
-
-    def _restore(self, rule: Rule) -> None:
-        self._gate.restore(rule)
-        if rule.source == "user":
-            self._keep(rule)
 
     def _keep(self, rule: Rule) -> None:
         if (problem := self._services.keep_rule(rule)) is not None:

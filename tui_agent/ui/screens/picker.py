@@ -15,22 +15,12 @@ from textual.widgets.option_list import Option
 
 from tui_agent.app.format import one_line, visible
 from tui_agent.app.frontend import Pick, PickRow
-from tui_agent.lazy import dataclass
 from tui_agent.ui.prompting.completion import fuzzy_match
 from tui_agent.ui.screens.page import Page, ResultT
 from tui_agent.ui.widgets.options import Options
 
 MAX_ROWS = 200
 """Rows shown at most; typing narrows."""
-
-
-@dataclass(frozen=True, slots=True)
-class PickerRow:
-    """One row. ``key`` identifies it to the screen; a heading cannot be picked."""
-
-    key: str
-    content: Content
-    heading: bool = False
 
 
 def word_offsets(text: str, words: Sequence[str]) -> tuple[int, ...]:
@@ -129,18 +119,18 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
         self.about.set_classes(f"-{tone}" if tone else "")
         self.about.scroll_home(animate=False)
 
-    def show(self, rows: Sequence[PickerRow], *, at: str | None = None) -> None:
-        """Show rows, the highlight on the one called ``at``, else on the first."""
-        self.listing.set_options(Option(row.content, id=row.key, disabled=row.heading) for row in rows[:MAX_ROWS])
+    def show(self, rows: Sequence[Option], *, at: str | None = None) -> None:
+        """Show rows, the highlight on the one whose id is ``at``, else on the first that is no heading."""
+        self.listing.set_options(rows[:MAX_ROWS])
         if len(rows) > MAX_ROWS:
             more = self.styled(f"{len(rows) - MAX_ROWS} more: type to narrow", "faint")
             self.listing.add_option(Option(more, disabled=True))
         self.listing.display = bool(rows)
         self.empty.display = not rows
-        keys = [row.key for row in rows[:MAX_ROWS]]
         if rows:
-            first = next((place for place, row in enumerate(rows) if not row.heading), None)
-            self.listing.highlighted = keys.index(at) if at in keys else first
+            first = next((place for place, row in enumerate(rows) if not row.disabled), None)
+            ids = [row.id for row in rows[:MAX_ROWS]]
+            self.listing.highlighted = ids.index(at) if at in ids else first
             if self.listing.highlighted == 1:
                 self.listing.scroll_home(animate=False)
         else:
@@ -208,7 +198,7 @@ class PickScreen(PickerScreen[str]):
 
     def refill(self, query: str, *, at: str | None = None) -> None:
         found = matching(self._question.rows, query, lambda row: row.text)
-        self.show([PickerRow(row.key, self._row(row, offsets)) for row, offsets in found], at=at)
+        self.show([Option(self._row(row, offsets), id=row.key) for row, offsets in found], at=at)
 
     def pick(self, key: str) -> None:
         self.dismiss(key)
@@ -238,7 +228,7 @@ class ThemePicker(PickerScreen[str]):
     def refill(self, query: str) -> None:
         themes = sorted(item for item in self.app.available_themes.items() if query.lower() in item[0])
         rows = [
-            PickerRow(name, Content.assemble(f"{name:<24}", self.styled("dark" if theme.dark else "light", "faint")))
+            Option(Content.assemble(f"{name:<24}", self.styled("dark" if theme.dark else "light", "faint")), id=name)
             for name, theme in themes
         ]
         self.show(rows, at=self.app.theme)

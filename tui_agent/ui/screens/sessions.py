@@ -9,6 +9,7 @@ from typing import ClassVar
 from textual import events, on, work
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.widgets.option_list import Option
 
 from tui_agent.app.controller import Controller
 from tui_agent.app.format import age, money, one_line, plural, short_model, short_path, tokens
@@ -21,7 +22,7 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.records import SearchHit, SessionInfo, SessionTotals
 from tui_agent.session.store import Store
 from tui_agent.ui.screens.dialogs import ChoiceScreen
-from tui_agent.ui.screens.picker import MAX_ROWS, PickerRow, PickerScreen
+from tui_agent.ui.screens.picker import MAX_ROWS, PickerScreen
 
 MAX_HITS = 200
 """Entries looked at in a search."""
@@ -56,24 +57,8 @@ def find(store: Store, query: str, cwd: Path, *, only_here: bool) -> Listing:
     return Listing(found, hits)
 
 
-def rows_of(listing: Listing) -> Iterator[tuple[str, SessionInfo, SearchHit | None]]:
-    """Yield the rows: each session, below it the entries that matched. The key of an entry is ``ID#N``."""
-    for info in listing.sessions:
-        yield info.id, info, None
-        for hit in listing.hits.get(info.id, ())[:HITS_PER_SESSION]:
-            yield f"{info.id}#{hit.entry_id}", info, hit
-
-
 def name_of(info: SessionInfo) -> str:
     return one_line(info.title or info.first_message, 200) or "(empty)"
-
-
-def details_of(info: SessionInfo, totals: SessionTotals | None) -> str:
-    told = [short_path(info.cwd), short_model(info.model)]
-    if totals is not None:
-        told.append(f"~{tokens(totals.tokens)} tokens")
-        told.append(money(totals.cost) if totals.cost else "")
-    return " · ".join(piece for piece in told if piece)
 
 
 SEARCH_DELAY_SECONDS = 0.12
@@ -103,7 +88,6 @@ class SessionPicker(PickerScreen[OpenRequest]):
         Binding("v", "toggle_here", "all or this directory", show=False),
         Binding("u", "undelete", "undo delete", show=False),
         Binding("slash", "search", "search", show=False),
-        Binding("tab", "switch", "switch", show=False),
     ]
 
     def __init__(self, controller: Controller, *, current: str | None) -> None:
@@ -160,10 +144,15 @@ class SessionPicker(PickerScreen[OpenRequest]):
     # -- drawing ----------------------------------------------------------------------------------------------
 
     def _draw(self, at: str | None = None) -> None:
-        rows = [
-            PickerRow(key, self._row(info) if hit is None else self._hit_row(hit))
-            for key, info, hit in rows_of(self._listing)
-        ]
+        rows = []
+        for info in self._listing.sessions:
+            rows.append(Option(self._row(info), id=info.id))
+            for hit in self._listing.hits.get(info.id, ())[:HITS_PER_SESSION]:
+                number = self.styled(f"    #{hit.entry_id} ", "faint")
+                words = [place for start, end in hit.highlights for place in range(start, end)]
+                # What a terminal would act on is replaced one for one, so that the words stand where they stood.
+                text = self.marked(ACTING.sub("·", hit.snippet), words)
+                rows.append(Option(Content.assemble(number, text), id=f"{info.id}#{hit.entry_id}"))
         self.show(rows, at=at)
 
     def _row(self, info: SessionInfo) -> Content:
@@ -190,15 +179,13 @@ class SessionPicker(PickerScreen[OpenRequest]):
         elif info.held_by is not None:
             yield f"in use by process {info.held_by.pid}"
 
-    def _hit_row(self, hit: SearchHit) -> Content:
-        number = self.styled(f"    #{hit.entry_id} ", "faint")
-        words = [place for start, end in hit.highlights for place in range(start, end)]
-        # What a terminal would act on is replaced one for one, so that the words stand where they stood.
-        return Content.assemble(number, self.marked(ACTING.sub("·", hit.snippet), words))
-
     def highlight(self, key: str | None) -> None:
-        info = self._info(key)
-        self.tell(details_of(info, self._totals.get(info.id)) if info is not None else "")
+        told: list[str] = []
+        if (info := self._info(key)) is not None:
+            told = [short_path(info.cwd), short_model(info.model)]
+            if (totals := self._totals.get(info.id)) is not None:
+                told += [f"~{tokens(totals.tokens)} tokens", money(totals.cost) if totals.cost else ""]
+        self.tell(" · ".join(filter(None, told)))
 
     # -- acting -----------------------------------------------------------------------------------------------
 
@@ -258,11 +245,10 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self._store.undelete(self._goal)
         self._search(self.field.value.strip())
 
-    def action_rename(self) -> None:
-        if (info := self._info(self.highlighted)) is not None:
-            self._controller.soon(self._rename(info))
-
-    async def _rename(self, info: SessionInfo) -> None:
+    @work(group="rename")
+    async def action_rename(self) -> None:
+        if (info := self._info(self.highlighted)) is None:
+            return
         if title := await self._controller.ask(TextLine("Title of this session", info.title, confirm="rename")):
             self._store.rename(info.id, title)
             self._search(self.field.value.strip())
@@ -278,9 +264,6 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def action_search(self) -> None:
         self.field.focus()
-
-    def action_switch(self) -> None:
-        (self.listing if self.field.has_focus else self.field).focus()
 
     def _info(self, key: str | None) -> SessionInfo | None:
         session_id = (key or "").partition("#")[0]

@@ -11,6 +11,7 @@ from textual import work
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.screen import Screen
+from textual.widgets.option_list import Option
 
 from tui_agent.app.context_commands import reread_settings
 from tui_agent.app.format import one_line, short_path, tokens, visible
@@ -21,7 +22,7 @@ from tui_agent.errors import UserFacingError
 from tui_agent.model.naming import NameStanding
 from tui_agent.setting_rows import UNSET, SettingRow, counts
 from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen
-from tui_agent.ui.screens.picker import PickerRow, PickerScreen, ThemePicker
+from tui_agent.ui.screens.picker import PickerScreen, ThemePicker
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
@@ -75,19 +76,20 @@ class SettingsScreen(PickerScreen[None]):
         self._controller = controller
         self._rows: dict[str, SettingRow] = {}
         self._saved: tuple[str, str] | None = None
-        self._broken = ""
+        self._refused = ("", "")
+        """The setting that was written last and not accepted, and what was written."""
 
     def on_mount(self) -> None:
         self.field.value = self._query
         self._read()
 
     def _read(self) -> None:
+        problem = ""
         try:
             self._rows = {row.key: row for row in self._controller.services.settings_rows()}
-            self._broken = ""
         except ConfigError as error:
-            self._rows, self._broken = {}, str(error)
-        self.empty.update(visible(self._broken or self.EMPTY))
+            self._rows, problem = {}, str(error)
+        self.empty.update(visible(problem or self.EMPTY))
 
     # -- the list ---------------------------------------------------------------------------------------------
 
@@ -101,9 +103,9 @@ class SettingsScreen(PickerScreen[None]):
             for row in self._rows.values()
             if all(word in f"{row.key} {row.words} {row.description}".lower() for word in words)
         ]
-        self.show([PickerRow(row.key, self._row(row, alone=True)) for row in found], at=self.highlighted)
+        self.show([Option(self._row(row, alone=True), id=row.key) for row in found], at=self.highlighted)
 
-    def _grouped(self) -> Iterator[PickerRow]:
+    def _grouped(self) -> Iterator[Option]:
         """Yield every setting under the heading of its group, the common ones first."""
         common = [self._rows[key] for key in COMMON if key in self._rows]
         others = [row for row in self._rows.values() if row.key not in COMMON]
@@ -114,12 +116,9 @@ class SettingsScreen(PickerScreen[None]):
                 groups.setdefault(row.key.partition(".")[0], []).append(row)
         for name, rows in groups.items():
             if rows:
-                yield PickerRow(
-                    f"[{name}]",
-                    self.styled(_titled(name if rows is common else rows[0].table or name), "faint"),
-                    heading=True,
-                )
-                yield from (PickerRow(row.key, self._row(row, alone=rows is common)) for row in rows)
+                title = _titled(name if rows is common else rows[0].table or name)
+                yield Option(self.styled(title, "faint"), id=f"[{name}]", disabled=True)
+                yield from (Option(self._row(row, alone=rows is common), id=row.key) for row in rows)
 
     def _row(self, row: SettingRow, *, alone: bool) -> Content:
         """Draw a setting: what it is called, its value, its name in the file; ``alone`` with the table it is in."""
@@ -151,12 +150,9 @@ class SettingsScreen(PickerScreen[None]):
         return "not set"
 
     def highlight(self, key: str | None) -> None:
-        row = self._rows.get(key or "")
-        about = (
-            f"{row.description}\nAccepts {row.accepts}.{_when(row.key)} In config.toml: {row.key}."
-            if row is not None
-            else ""
-        )
+        about = ""
+        if (row := self._rows.get(key or "")) is not None:
+            about = f"{row.description}\nAccepts {row.accepts}.{_when(row.key)} In config.toml: {row.key}."
         self.tell(f"{self._saved[1]}\n{about}" if self._saved is not None and self._saved[0] == key else about)
 
     # -- editing ----------------------------------------------------------------------------------------------
@@ -172,9 +168,8 @@ class SettingsScreen(PickerScreen[None]):
         elif (screen := self._list_for(row)) is not None:
             self.app.push_screen(screen, partial(self._typed, key))
         else:
-            question = TextLine(
-                _titled(f"{row.table} {row.words}".strip()), _written(row), "save", f"Accepts {row.accepts}."
-            )
+            text = self._refused[1] if self._refused[0] == key else _written(row)
+            question = TextLine(_titled(f"{row.table} {row.words}".strip()), text, "save", f"Accepts {row.accepts}.")
             self.app.push_screen(LineScreen(question), partial(self._typed, key))
 
     def _list_for(self, row: SettingRow) -> Screen[str | None] | None:
@@ -194,7 +189,6 @@ class SettingsScreen(PickerScreen[None]):
         return None
 
     def _unchanged(self, key: str) -> None:
-        """Say that there was nothing to save."""
         self._saved = key, "Nothing changed."
         self.highlight(key)
 
@@ -202,6 +196,7 @@ class SettingsScreen(PickerScreen[None]):
         if text == _written(self._rows[key]):
             self._unchanged(key)
         elif text is not None:
+            self._refused = key, text
             self._save(key, parse_value(text) if text else None)
 
     def _save(self, key: str, value: object) -> None:
@@ -248,7 +243,7 @@ class SettingsScreen(PickerScreen[None]):
             reread_settings(self._controller)
         except ConfigError as error:
             when = f" It is not in effect yet. {error}"
-        self._saved = key, saved or f"Saved.{when}"
+        self._saved, self._refused = (key, saved or f"Saved.{when}"), ("", "")
         self._read()
         self.refill(self.field.value.strip())
 

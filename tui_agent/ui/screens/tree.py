@@ -29,7 +29,7 @@ from tui_agent.app import race_commands
 from tui_agent.app.controller import COPYING
 from tui_agent.app.copy_commands import text_of
 from tui_agent.app.format import money, plural, tokens
-from tui_agent.app.frontend import Choice, RacePage, TextLine, TreePage
+from tui_agent.app.frontend import Choice, DiffPage, RacePage, Report, TextLine, TreePage
 from tui_agent.app.race_views import runners_by_leaf, watch_at
 from tui_agent.app.rewind_commands import KEEP, RESTORE, carry_out, files_question, files_text
 from tui_agent.app.services import OpenRequest
@@ -40,10 +40,8 @@ from tui_agent.context.branch_summary import MovePlan
 from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import prompt_text
-from tui_agent.ui.screens.dialogs import ReportScreen
-from tui_agent.ui.screens.diff import DiffScreen
+from tui_agent.ui.screens.dialogs import Dialog
 from tui_agent.ui.screens.page import Page
-from tui_agent.ui.screens.summarising import SummarisingScreen
 from tui_agent.ui.widgets.transcript import messages, sanitize
 from tui_agent.ui.widgets.tree.outline import Outline
 from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
@@ -100,6 +98,13 @@ FOLLOWED = EntryAppended | LeafMoved | RunStarted | RunEnded | RunnerChanged | R
 """Events after which the tree is another."""
 LARGE_TREE_ENTRIES = 20_000
 """A tree with so many entries is painted before its costs are read."""
+PAINT_SECONDS = 0.12
+"""Time between two looks at how a summary grows."""
+TAIL = 8
+"""Lines of the growing summary that are shown."""
+
+SummaryWork = Callable[[Callable[[str], None]], Awaitable[object]]
+"""Is given what takes the pieces of the summary."""
 
 
 class TreeScreen(Page[None]):
@@ -111,10 +116,8 @@ class TreeScreen(Page[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,ctrl+t", "back", "back", show=False),
         Binding("slash", "search", "search", show=False),
-        Binding("n", "hit(1)", "next hit", show=False),
-        Binding("N", "hit(-1)", "previous hit", show=False),
-        Binding("down", "typing_hit(1)", "next hit", show=False),
-        Binding("up", "typing_hit(-1)", "previous hit", show=False),
+        Binding("n,down", "hit(1)", "next hit", show=False),
+        Binding("N,up", "hit(-1)", "previous hit", show=False),
         Binding("ctrl+o", "filter", "filter", show=False),
         Binding("l", "label", "label", show=False),
         Binding("y", "copy", "copy", show=False),
@@ -147,6 +150,8 @@ class TreeScreen(Page[None]):
         self._refresh_timer: Timer | None = None
         self._search: SearchBegun | None = None
         self._labelling: int | None = None
+        self._focus = ""
+        """What the last summary was to keep, for when it failed."""
         self._wants_preview: bool | None = None
         self._priced = False
         self._pause = REFRESH_SECONDS
@@ -164,9 +169,7 @@ class TreeScreen(Page[None]):
         self.when_left(self._agent.subscribe(self._on_agent_event))
         self.reload(at=self._session.leaf if self._page.at is None else self._page.at)
         self.session_tree.centre()
-        self._place()
-        if self._page.labels:
-            self.action_label()
+        self.on_resize()
 
     # -- showing ----------------------------------------------------------------------------------------------
 
@@ -190,25 +193,18 @@ class TreeScreen(Page[None]):
         self.heading.update(Content.assemble(title, facts), layout=False)  # one line, whatever it says
 
     def on_resize(self) -> None:
-        self._place()
-
-    def _place(self) -> None:
         size = self.app.size
         roomy = size.width >= 100 or size.height >= 32
         shown = roomy if self._wants_preview is None else self._wants_preview
         self.set_class(shown, "-preview")
         self._show_keys()
-        if shown:
-            self._preview_soon()
+        self._preview_soon()
 
     def _show_keys(self) -> None:
         typed = LABEL_HINTS if self._labelling is not None else SEARCH_HINTS
         self.keys.show(typed if self.entry.display else HINTS)
 
     @on(SessionTree.Highlighted)
-    def _highlighted(self) -> None:
-        self._preview_soon()
-
     def _preview_soon(self) -> None:
         if not self.has_class("-preview"):
             return
@@ -243,14 +239,14 @@ class TreeScreen(Page[None]):
         self._wants_preview = not self.has_class("-preview")
         if not self._wants_preview:
             self.session_tree.focus()
-        self._place()
+        self.on_resize()
 
     def action_filter(self) -> None:
         self.session_tree.change_filter()
         self._show_head()
 
     def action_keys(self) -> None:
-        self.app.push_screen(ReportScreen("Keys of the session tree", Content(KEYS)))
+        self._controller.show(Report("Keys of the session tree", KEYS.splitlines()))
 
     def action_back(self) -> None:
         if self.entry.display:
@@ -332,16 +328,14 @@ class TreeScreen(Page[None]):
 
     def action_hit(self, step: int) -> None:
         line = self.session_tree.line
+        if self._labelling is not None:
+            return
         if self.session_tree.hits is None:
             self.say("Search with / first.")
         elif line is not None:
             self._go_to_hit(self.session_tree.hits, line.entry, step)
 
-    def action_typing_hit(self, step: int) -> None:
-        self.action_hit(step)
-
     def _go_to_hit(self, hits: Hits, entry_id: int, step: int) -> None:
-        """Go some hits on from an entry; with 0 to the first at or after it."""
         target = hit_from(hits, self.session_tree.outline, entry_id, step)
         if target is not None:
             self.session_tree.go_to_entry(target)
@@ -387,23 +381,17 @@ class TreeScreen(Page[None]):
         answers = [(NO_SUMMARY, "No summary")] if may_skip else []
         answers += [("", "Summarise"), (FOCUS, "Summarise with focus…")]
         while (answer := await self._controller.ask(Choice(question, answers, about, numbered=True))) == FOCUS:
-            if (focus := await self._controller.ask(TextLine(KEEP_WHAT, confirm="summarise"))) is not None:
+            if (focus := await self._controller.ask(TextLine(KEEP_WHAT, self._focus, "summarise"))) is not None:
+                self._focus = focus
                 return focus
         return answer
 
-    async def _summarise(
-        self, work: Callable[[Callable[[str], None]], Awaitable[object]], *, shown: bool = True
-    ) -> bool:
+    async def _summarise(self, work: SummaryWork, *, shown: bool = True) -> bool:
         """Do some work, its summary ``shown`` as it grows; returns whether it was done. What failed is told."""
         if shown:
             problem = await self.app.push_screen_wait(SummarisingScreen(work))
         else:
-            try:
-                await work(lambda _piece: None)
-            except (NavigationError, StoreError) as error:
-                problem = str(error)
-            else:
-                problem = ""
+            problem = await _problem_of(work, lambda _piece: None)
         if problem:
             self.say(problem)
         return problem == ""
@@ -506,7 +494,7 @@ class TreeScreen(Page[None]):
             return
         entry = line.entry
         if files := await self._agent.files.diff(entry):
-            self.app.push_screen(DiffScreen(f"Files from #{entry} to here", files))
+            self._controller.show(DiffPage(f"Files from #{entry} to here", files))
         else:
             self.say("No change of a file is recorded between this entry and here.")
 
@@ -545,15 +533,56 @@ class TreeScreen(Page[None]):
         if message.action == "open":
             open_output(self._controller, self._session.entry(message.entry_id))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Up and down go through hits only while a search is typed."""
-        if action == "typing_hit":
-            return self._search is not None
-        return super().check_action(action, parameters)
-
     def say(self, sentence: str) -> None:
         """Tell why something was not done, where it covers nothing."""
         self.notice.say_briefly(sentence)
+
+
+class SummarisingScreen(Dialog[str]):
+    """The summary of a branch that is left or merged, growing in sight.
+
+    Dismissed with what went wrong, "" when it is done, None when Escape cancelled it: then nothing has changed.
+    """
+
+    KEYS: ClassVar[str] = "esc back, nothing changes"
+
+    growing = getters.query_one("#growing", Static)
+
+    def __init__(self, summarise: SummaryWork) -> None:
+        super().__init__("Summarising …")
+        self._summarise = summarise
+        self._written = ""
+
+    def body(self) -> ComposeResult:
+        yield Static(id="growing", markup=False)
+
+    def on_mount(self) -> None:
+        self.set_interval(PAINT_SECONDS, self._paint)
+        self._do()
+
+    @work(group="summary")
+    async def _do(self) -> None:
+        self.dismiss(await _problem_of(self._summarise, self._write))
+
+    def _write(self, piece: str) -> None:
+        self._written += piece
+
+    def _paint(self) -> None:
+        lines = sanitize.text(self._written[-4_000:]).strip().split("\n")[-TAIL:]
+        self.growing.update("\n".join(filter(None, lines)))
+
+    def action_back(self) -> None:
+        self.workers.cancel_node(self)
+        self.dismiss(None)
+
+
+async def _problem_of(work: SummaryWork, progress: Callable[[str], None]) -> str:
+    """Do some work; return what went wrong, "" for nothing."""
+    try:
+        await work(progress)
+    except (NavigationError, StoreError) as error:
+        return str(error) or "It did not work."
+    return ""
 
 
 def facts_of_tree(tree: SessionTree) -> list[str]:

@@ -1,6 +1,6 @@
 """All of a long text: the output a card shows only the beginning of, a block of the context, a request."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -61,11 +61,11 @@ class TextLines(LineList):
         if width != self._width:
             first = self._rows[self.scroll_offset.y].line if self._rows else 0
             self._width = width
-            self._rows = list(self._wrapped(width))
+            self._rows = self._wrapped(width)
             self.set_count(len(self._rows))
             self.scroll_to(y=self._row_of(first, 0), animate=False)
 
-    def _wrapped(self, width: int) -> Sequence[_Row]:
+    def _wrapped(self, width: int) -> list[_Row]:
         rows: list[_Row] = []
         for number, line in enumerate(self.lines):
             if len(line) <= width and line.isascii():
@@ -98,22 +98,18 @@ class TextLines(LineList):
     def find(self, query: str) -> int:
         """Mark a text wherever it is, whatever its case, go to the first place below the top, and count them."""
         self._query = query.lower()
-        self.matches = list(self._found()) if self._query else []
+        self.matches = []
+        for number, line in enumerate(self.lines if query else ()):
+            lowered = line.lower()
+            at = lowered.find(self._query)
+            while at >= 0:
+                self.matches.append((number, at))
+                at = lowered.find(self._query, at + len(query))
         top = self._rows[self.scroll_offset.y] if self._rows else _Row(0, 0, 0)
         below = [at for at, match in enumerate(self.matches) if match >= (top.line, top.start)]
         self.current = below[0] if below else 0 if self.matches else None
         self._show_match()
         return len(self.matches)
-
-    def _found(self) -> Sequence[tuple[int, int]]:
-        found: list[tuple[int, int]] = []
-        for number, line in enumerate(self.lines):
-            lowered = line.lower()
-            at = lowered.find(self._query)
-            while at >= 0:
-                found.append((number, at))
-                at = lowered.find(self._query, at + len(self._query))
-        return found
 
     def action_next_match(self, step: int) -> None:
         if self.matches:
@@ -133,22 +129,13 @@ class TextLines(LineList):
         row = self._rows[index]
         line = self.lines[row.line]
         runs: list[StyledSpan] = []
-        position = row.start
-        for start, end in self._marks(row, line):
+        position, size = row.start, len(self._query)
+        first = bisect_left(self.matches, (row.line, row.start - size + 1))
+        for _line, at in self.matches[first : bisect_left(self.matches, (row.line, row.end))]:
+            start, end = max(at, row.start), min(at + size, row.end)
             runs += [(line[position:start], "text"), (line[start:end], "match")]
             position = end
         return [*runs, (line[position : row.end], "text")]
-
-    def _marks(self, row: _Row, line: str) -> Sequence[tuple[int, int]]:
-        if not self._query:
-            return ()
-        marks = []
-        lowered, size = line.lower(), len(self._query)
-        at = lowered.find(self._query, max(0, row.start - size + 1))
-        while 0 <= at < row.end:
-            marks.append((max(at, row.start), min(at + size, row.end)))
-            at = lowered.find(self._query, at + size)
-        return marks
 
     def style_of(self, names: str, *, cursor: bool = False) -> RichStyle:  # noqa: ARG002 - no cursor is drawn
         return super().style_of(names)
@@ -182,7 +169,6 @@ class ViewerScreen(Page[None]):
         yield Input(placeholder="Search", id="search", compact=True)
 
     def on_mount(self) -> None:
-        """Search only when asked to."""
         self.field.display = False
 
     def action_search(self) -> None:
