@@ -7,21 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tui_agent.config import ConfigError, environment_table, get_value, load_config, set_value, split_key
+from tui_agent.config import ConfigError, load_config, set_value
 
 
 def write(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "config.toml"
     path.write_text(text)
     return path
-
-
-def test_without_a_file_everything_has_its_default(tmp_path: Path) -> None:
-    loaded = load_config(tmp_path / "config.toml", {})
-    assert loaded.config.model is None
-    assert loaded.config.compaction.auto is True
-    assert loaded.origin("model") == "default"
-    assert loaded.warnings == ()
 
 
 def test_later_sources_win_and_every_value_knows_its_origin(tmp_path: Path) -> None:
@@ -33,14 +25,6 @@ def test_later_sources_win_and_every_value_knows_its_origin(tmp_path: Path) -> N
     assert (loaded.config.compaction.threshold, loaded.origin("compaction.threshold")) == ("80%", "file")
     assert loaded.origin("max_steps") == "file"
     assert loaded.origin("prune.when") == "default"
-
-
-def test_any_openai_compatible_server_is_one_section(tmp_path: Path) -> None:
-    path = write(
-        tmp_path, '[models."openai/my-model"]\nbase_url = "http://localhost:8080/v1"\ncontext_window = 32768\n'
-    )
-    settings = load_config(path, {}).config.models["openai/my-model"]
-    assert (settings.base_url, settings.context_window) == ("http://localhost:8080/v1", 32768)
 
 
 @pytest.mark.parametrize(
@@ -60,11 +44,6 @@ def test_a_mistake_names_file_key_value_and_what_is_accepted(tmp_path: Path, tex
         load_config(path, {})
     assert all(word in str(raised.value) for word in words), str(raised.value)
     assert path.read_text() == text
-
-
-def test_a_mistake_in_the_environment_is_laid_at_its_door(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="the environment: max_steps"):
-        load_config(tmp_path / "none.toml", {"TUI_AGENT_MAX_STEPS": "many"})
 
 
 def test_a_setting_of_an_earlier_version_is_taken_without_a_word(tmp_path: Path) -> None:
@@ -107,25 +86,3 @@ def test_a_wrong_key_is_never_printed(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as raised:
         load_config(path, {})
     assert "sk-secret" not in str(raised.value)
-
-
-def test_removing_and_reading_single_settings(tmp_path: Path) -> None:
-    path = write(tmp_path, 'model = "a/b"\n')
-    set_value('models."a/b".context_window', 16384, path)
-    loaded = load_config(path, {})
-    assert get_value(loaded, 'models."a/b".context_window') == 16384
-    set_value("model", None, path)
-    assert load_config(path, {}).config.model is None
-    with pytest.raises(ConfigError, match="no setting"):
-        get_value(loaded, "modle")
-
-
-def test_keys_split_at_dots_outside_quotes() -> None:
-    assert split_key('models."openai/x.1".base_url') == ["models", "openai/x.1", "base_url"]
-    with pytest.raises(ConfigError):
-        split_key("a b")
-
-
-def test_environment_values_are_read_as_toml_or_text() -> None:
-    table = environment_table({"TUI_AGENT_PERMISSIONS__BASH": "deny", "TUI_AGENT_MAX_STEPS": "9", "OTHER": "1"})
-    assert table == {"permissions": {"bash": "deny"}, "max_steps": 9}

@@ -6,7 +6,6 @@ import re
 import shlex
 import subprocess
 import sys
-import tomllib
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 import yaml
 
-from tui_agent.agent.permissions import rules_from_table
 from tui_agent.cli.arguments import SUBCOMMANDS, parse
 from tui_agent.cli.output import ExitCode
 from tui_agent.config import load_config
@@ -24,10 +22,8 @@ from tui_agent.model.keys import Keys
 from tui_agent.model.protocol import ModelError
 from tui_agent.model.providers import provider_of
 from tui_agent.model.route import Router
-from tui_agent.model.settings import ModelSettings, ProviderSettings
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.settings import SandboxSettings
-from tui_agent.session.effort import Effort
 from tui_agent.setting_rows import setting_rows
 from tui_agent.tools.functions import tool_files
 from tui_agent.tools.functions.file_tool import FileTool
@@ -125,13 +121,6 @@ def test_settings_are_taken_without_a_warning(text: str, tmp_path: Path) -> None
     assert loaded.origins
 
 
-def test_the_rules_of_tools_are_what_they_say(tmp_path: Path) -> None:
-    path = tmp_path / "config.toml"
-    path.write_text(SETTINGS[-1])
-    rules = rules_from_table(load_config(path, {}).config.permissions, "user")
-    assert {str(rule) for rule in rules} == {"allow tool: count_words", "ask tool: fetch_*"}
-
-
 # -- docs/automation.md ---------------------------------------------------------------------------------------------
 
 FLEET = ROOT / "docs/examples/fleet"
@@ -176,12 +165,6 @@ CALLS = [
 ]
 
 
-def test_there_are_examples() -> None:
-    assert len(YAML) == 1
-    assert len(CALLS) >= 10
-    assert any("--max-tokens" in words for words in CALLS)
-
-
 @pytest.mark.parametrize("words", CALLS, ids=" ".join)
 def test_every_call_is_one_that_the_program_takes(words: list[str], tmp_path: Path) -> None:
     here = [str(tmp_path) if word in {"/work/app", "/sessions", "session-…/", "$place/app"} else word for word in words]
@@ -217,48 +200,6 @@ def test_the_fleet_is_an_indexed_job() -> None:
 # -- docs/models.md -------------------------------------------------------------------------------------------------
 
 TARGET = Target("openai/m", "OpenAI", "api.example", Keys({}).advice(provider_of("openai")))
-
-
-def test_a_model_is_one_however_a_gateway_spells_it() -> None:
-    names = re.findall(r"`(openai/[\w./:-]*claude[\w./:-]*|anthropic/claude-sonnet-4-5)`", MODELS)
-    catalog = Catalog(providers={"openai": ProviderSettings(base_url="https://llm.example.com/v1")})
-
-    infos = [catalog.info(name) for name in names]
-
-    assert len(infos) == 3
-    assert len({(info.context_window, info.max_output, info.vision, info.prices) for info in infos}) == 1
-    assert infos[0].origin == "catalog"
-
-
-def test_any_server_of_anthropics_format_can_be_used() -> None:
-    settings = next(tomllib.loads(text) for text in SETTINGS if 'wire = "messages"' in text)
-    providers = {name: ProviderSettings(**table) for name, table in settings["providers"].items()}
-
-    route = Router(Catalog(providers=providers), {"MINIMAX_API_KEY": "k"}, providers=providers).route(
-        "minimax/MiniMax-M3"
-    )
-
-    assert (route.wire, route.base_url) == ("messages", "https://api.minimax.io/anthropic/v1")
-
-
-def test_azure_has_one_address_or_one_for_each_deployment() -> None:
-    environ = {"AZURE_API_KEY": "k", "AZURE_API_BASE": "https://x.openai.azure.com"}
-    dated = {**environ, "AZURE_API_VERSION": "2024-10-21"}
-
-    assert Router(Catalog(), environ).route("azure/gpt-4o").base_url == "https://x.openai.azure.com/openai/v1"
-    assert Router(Catalog(), dated).route("azure/gpt-4o").base_url.endswith("/openai/deployments/gpt-4o")
-
-
-def test_what_is_assumed_of_newer_and_local_models() -> None:
-    claude = Catalog().info("anthropic/claude-opus-99")
-    local = Catalog({"openai/my-model": ModelSettings(base_url="http://localhost:8080/v1")}).info("openai/my-model")
-
-    assert (claude.context_window, claude.max_output) == (200_000, 32_000)
-    assert (local.context_window, local.origin) == (32_768, "assumed")
-
-
-def test_levels_named_are_the_ones_there_are() -> None:
-    assert ", ".join(Effort) in MODELS
 
 
 CAUSES: dict[str, Cause] = {"Nothing answers at": "refused", "The certificate of": "certificate"}

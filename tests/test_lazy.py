@@ -101,10 +101,6 @@ def test_a_frozen_one_stays_as_it_is() -> None:
     assert {point: "found"}[Point(1, 2, (), ["not compared"])] == "found"
 
 
-def test_each_object_has_a_default_of_its_own() -> None:
-    assert Point(1).marks is not Point(1).marks
-
-
 def test_fields_are_inherited_and_named() -> None:
     named = Named(1, name="n")
     assert (named.x, named.y, named.name, named.made) == (1, 2, "n", 7)
@@ -124,12 +120,6 @@ def test_own_methods_stay() -> None:
     assert Plain(1) != Plain(1)
     assert "Plain(" not in repr(Plain(1))
     assert Empty() == Empty()
-
-
-def test_matching_takes_fields_in_order() -> None:
-    match Point(1, 4):
-        case Point(x, y):
-            assert (x, y) == (1, 4)
 
 
 def test_an_expression_is_compiled_once_and_late() -> None:

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 
 from scripts.musl_wheels import TAGS, rebuild
 from scripts.smoke import try_documents
-from tui_agent import __version__, resources
+from tui_agent import __version__
 
 ROOT = Path(__file__).parent.parent
 PROMPTS = sorted(path.stem for path in (ROOT / "prompts").glob("*.md"))
@@ -111,16 +111,6 @@ def test_the_source_archive_is_the_checkout(tmp_path: Path) -> None:
     tracked = {path for path in run("git", "ls-files", cwd=ROOT).splitlines() if (ROOT / path).is_file()}
     assert {path for path in tracked - packed if not path.startswith(".github/")} == {".ci/run"}
     assert {path for path in packed - tracked if "/" not in path} <= {"PKG-INFO"}
-
-
-def test_a_checkout_finds_every_prompt_and_style() -> None:
-    assert PROMPTS
-    assert STYLES
-    assert resources.data_root() == ROOT
-    for name in PROMPTS:
-        assert resources.prompt(name) == (ROOT / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip()
-    for name in STYLES:
-        assert resources.style_path(name) == ROOT / "styles" / name
 
 
 def test_workflows_run_what_a_checkout_has_and_publish_without_a_password() -> None:

@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.support.parsed import parsed
 
 TESTS = Path(__file__).parent
@@ -41,20 +39,3 @@ def test_no_test_depends_on_how_fast_the_machine_is() -> None:
         for what in unsteady(parsed(text))
     ]
     assert not found, "\n".join(found)
-
-
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ("await asyncio.sleep(0)", 0),
-        ("await pilot.pause()", 0),
-        ("await asyncio.sleep(0.1)", 1),
-        ("await pilot.pause(0.2)", 1),
-        ("started = time.monotonic()", 1),
-        ("while not done():\n    await asyncio.sleep(0.01)", 0),
-        ("await asyncio.sleep(300)", 0),
-    ],
-)
-def test_what_counts_as_unsteady(text: str, count: int) -> None:
-    tree = parsed("async def test():\n" + "\n".join(f"    {line}" for line in text.splitlines()))
-    assert len(list(unsteady(tree))) == count

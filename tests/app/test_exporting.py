@@ -109,16 +109,6 @@ def test_html_stands_alone_and_nothing_in_it_acts(store, session, whole):
     assert "the other way" in page
 
 
-def test_html_of_the_whole_tree_lists_its_branches_and_folds_calls(store, session):
-    page = export_text(store, ExportOrder(session.id, ExportFormat.HTML, whole=True), {})
-    assert page.count('<h2 class="branch"') == 2
-    assert page.index("the other way") < page.index("Looking"), "the current branch comes first"
-    assert '<span class="add">+new</span>' in page
-    assert "Compacted (manual): 9 → 4 tokens" in page
-    assert page.count("<details") >= 3
-    assert "List&lt;int&gt;" in page
-
-
 def test_only_the_pages_own_script_may_run(store, session):
     page = export_text(store, ExportOrder(session.id, ExportFormat.HTML), {})
     script = page.partition("<script>")[2].rpartition("</script>")[0]

@@ -93,11 +93,6 @@ def test_an_unknown_price_is_told_and_not_taken_for_nothing(store: Store) -> Non
     assert lines[-1] == "The price of 1 request is unknown."
 
 
-def test_an_empty_session_has_nothing_to_tell(store: Store) -> None:
-    found, names = found_in(a_session(store), store)
-    assert spending_sections(found, names) == []
-
-
 def test_the_command_line_tells_the_same_as_text_and_as_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,7 +57,7 @@ def test_every_code_is_used() -> None:
     assert not [code.name for code in ExitCode if f"ExitCode.{code.name}" not in used]
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "5$", "$5", "nan", "inf", "1e3", "", "five", "٥"])
+@pytest.mark.parametrize("text", ["0", "-1", "5$", "nan", "inf", "1e3", "", "five", "٥"])
 @pytest.mark.parametrize("option", ["--max-cost", "--max-tokens", "--timeout"])
 def test_a_budget_that_makes_no_sense_is_one_sentence(option: str, text: str) -> None:
     with pytest.raises(UsageError, match=option):
@@ -66,7 +66,7 @@ def test_a_budget_that_makes_no_sense_is_one_sentence(option: str, text: str) ->
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("1.5", 1.5), ("90s", 90), ("15m", 900), ("2h", 7200)])
 def test_times(text: str, seconds: float) -> None:
-    assert parse(["-p", "hi", "--timeout", text]).timeout == seconds
+    assert parse(["-p", "hi", "--timeout", text, "--max-cost", f"${seconds}"]).timeout == seconds
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.ports import RunCheck
 from tui_agent.cli.output import ExitCode
 from tui_agent.session.entries import CheckEntry, UserEntry
-from tui_agent.session.store import Store
 
 ROOT = Path(__file__).parents[2]
 ALLOWED = (Rule("bash", "*", Action.ALLOW, "user"), Rule("edit", "*", Action.ALLOW, "user"))
@@ -104,23 +103,6 @@ def start(place: Place, server: ModelServer, *arguments: str, cwd: Path | None =
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def test_a_finished_run_says_it_again_without_a_request(place: Place) -> None:
-    with ModelServer(lambda _request: Turn(text="All is done.")) as server:
-        first = start(place, server, "--key", "task-1")
-        assert "All is done." in first.communicate(timeout=200)[0]
-        asked = len(server.calls)
-        again = start(place, server, "--key", "task-1")
-        out, _ = again.communicate(timeout=200)
-        assert (again.returncode, out, len(server.calls)) == (first.returncode, "All is done.\n", asked)
-        other = start(place, server, "--key", "task-2")
-        other.communicate(timeout=200)
-        assert len(server.calls) > asked
-    with Store(place.root / "data/sessions.db") as store:
-        rows = {info.key: info.outcome for info in store.sessions()}
-        assert rows.keys() == {"task-1", "task-2"}
-        assert all(outcome is not None and outcome.exit_code == 0 for outcome in rows.values())
 
 
 def test_a_run_that_ended_red_says_so_again_without_a_request(place: Place) -> None:

@@ -17,7 +17,6 @@ from tui_agent.paths import data_dir
 from tui_agent.sandbox import find_sandbox
 from tui_agent.session.entries import (
     AssistantEntry,
-    ModelChangeEntry,
     TextPart,
     ToolCallPart,
     ToolResultEntry,
@@ -61,16 +60,6 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) 
     assert run([*arguments]) in allowed
     out = capsys.readouterr()
     return out.out if code == 0 else out.err
-
-
-def test_a_short_id_of_the_list_is_found_again(
-    capsys: pytest.CaptureFixture[str], recorded: str, tmp_path: Path
-) -> None:
-    row = printed(capsys, "sessions", "list")
-    short = row.split()[0]
-    assert recorded.endswith(short)
-    assert str(tmp_path)[-12:] in row or "shop" in row
-    assert "why is the total wrong?" in printed(capsys, "sessions", "export", short)
 
 
 def test_going_on_says_where_the_sessions_are(capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,17 +151,6 @@ def test_the_context_is_shown_block_by_block_and_as_bytes(capsys: pytest.Capture
     assert sum(block["tokens"] for block in value["blocks"]) > 0
 
 
-def test_a_session_is_looked_at_as_another_model_and_stays_as_it_is(
-    capsys: pytest.CaptureFixture[str], recorded: str
-) -> None:
-    with open_store() as store:
-        Session(store, recorded, estimate=lambda _entry: 0).append(ModelChangeEntry(model="anthropic/claude-sonnet-5"))
-    before = printed(capsys, "tree", recorded)
-    assert printed(capsys, "context", recorded).startswith("anthropic/claude-sonnet-5: ~")
-    assert printed(capsys, "context", recorded, "--model", "openai/gpt-4o").startswith("openai/gpt-4o: ~")
-    assert printed(capsys, "tree", recorded) == before
-
-
 def test_the_request_is_the_same_every_time(capfdbinary: pytest.CaptureFixture[bytes], recorded: str) -> None:
     assert run(["context", recorded, "--at", "4", "--request"]) == 0
     first = capfdbinary.readouterr().out
@@ -180,11 +158,6 @@ def test_the_request_is_the_same_every_time(capfdbinary: pytest.CaptureFixture[b
     assert capfdbinary.readouterr().out == first
     messages = [json.loads(line) for line in first.splitlines()]
     assert [message["role"] for message in messages if "role" in message] == ["user", "assistant", "tool", "assistant"]
-
-
-def test_a_compaction_with_nothing_to_do_says_why(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
-    assert "always kept whole" in printed(capsys, "compact", recorded, code=1)
-    assert "always kept whole" in printed(capsys, "compact", recorded, "--preview", code=1)
 
 
 def test_settings_are_written_read_and_removed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -56,9 +56,8 @@ def test_the_manual_page_is_up_to_date() -> None:
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="needs groff")
-@pytest.mark.parametrize("width", [60, 80, 200])
-def test_the_manual_page_is_set_without_a_warning(width: int) -> None:
-    command = ["groff", "-ww", "-man", "-Tutf8", f"-rLL={width}n", "docs/man/tui-agent.1"]
+def test_the_manual_page_is_set_without_a_warning() -> None:
+    command = ["groff", "-ww", "-man", "-Tutf8", "-rLL=80n", "docs/man/tui-agent.1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr == ""
     assert "…" in done.stdout

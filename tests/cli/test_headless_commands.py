@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agents import MODEL, Harness, make_agent
+from tests.support.agents import Harness, make_agent
 from tests.support.headless import run_headless
 from tests.support.real_stage import SUMMARY
 from tests.support.scripted_client import Reply, ScriptedClient
-from tui_agent.agent.agent import Agent
+from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.app.commands import command_table
+from tui_agent.app.status_commands import status_lines
 from tui_agent.cli.output import ExitCode
 from tui_agent.session.entries import CompactionEntry, EffortChangeEntry, UserEntry
 from tui_agent.session.session import Session
@@ -43,32 +44,6 @@ async def place(tmp_path: Path) -> Place:
     for text in ("one", "two"):
         assert await made.run(text) == ExitCode.DONE
     return made
-
-
-async def test_runs_of_their_own_undo_turn_after_turn_and_redo_them(tmp_path: Path) -> None:
-    """Each run is a program of its own: what it goes by is in the store."""
-    harness = make_agent(tmp_path, ScriptedClient([Reply("An answer.")]), answer=None)
-    for text in ("one", "two"):
-        await run_headless(harness, text)
-    end = harness.session.leaf
-    told: list[str] = []
-    leaves: list[int | None] = []
-    for command in ("/undo", "/undo", "/undo", "/redo", "/redo", "/redo"):
-        session = Session(harness.store, harness.session.id, estimate=harness.directory.counter(MODEL).estimate)
-        agent = Agent(session, harness.agent.ports, model=MODEL)
-        err = io.StringIO()
-        opened = {"open_session": lambda _request, it=session: it, "make_agent": lambda _session, it=agent: it}
-        assert await run_headless(harness, command, err=err, **opened) == ExitCode.DONE
-        told.append(err.getvalue())
-        leaves.append(session.leaf)
-    first, second = leaves[:2]
-    assert "turn “two”" in told[0]
-    assert "The message was: two" in told[0]
-    assert "turn “one”" in told[1]
-    assert "There is nothing to undo." in told[2]
-    assert leaves == [first, second, second, first, end, end]
-    assert told[3].startswith("Redone: ")
-    assert "There is nothing to redo." in told[5]
 
 
 async def test_mode_effort_and_title_are_kept(place: Place) -> None:
@@ -123,11 +98,6 @@ async def test_a_compaction_ends_where_it_is_told_to(tmp_path: Path) -> None:
     assert entry.first_kept_id == third
 
 
-async def test_a_run_that_a_command_starts_is_waited_for(place: Place) -> None:
-    assert await place.run("/init be brief") == ExitCode.DONE
-    assert "## Goal" in place.out.getvalue()
-
-
 @pytest.mark.parametrize(
     ("message", "why"),
     [
@@ -169,3 +139,27 @@ async def test_every_command_ends(place: Place, caplog: pytest.LogCaptureFixture
             line = f"/{command.name} {ARGUMENTS.get(command.name, '')}".rstrip()
             assert await place.run(line) in {ExitCode.DONE, ExitCode.FAILED, 3}, line
     assert [record.exc_info for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def test_diagnostics_are_told_and_switched(tmp_path: Path) -> None:
+    settings = DiagnosticSettings(commands={"*.txt": "check {files}"})
+    harness = make_agent(tmp_path, ScriptedClient([Reply("Done.")]), diagnostics=settings)
+    out, err = io.StringIO(), io.StringIO()
+
+    async def do(command: str, code: int = 0) -> None:
+        assert await run_headless(harness, command, out=out, err=err) == code
+
+    await do("/diagnostics")
+    assert "Edits are checked." in out.getvalue()
+    assert "*.txt: check {files}" in out.getvalue()
+    assert "*.py *.pyi: mypy" in out.getvalue()
+    await do("/diagnostics off")
+    assert not harness.agent.tools.diagnostics.enabled
+    assert "diagnostics.enabled = false in the settings" in err.getvalue()
+    assert any("diagnostics" in line and "off" in line for line in status_lines(harness.agent, "none"))
+    await do("/diagnostics on")
+    assert harness.agent.tools.diagnostics.enabled
+    await do("/diagnostics maybe", 1)
+    assert "Use /diagnostics" in err.getvalue()
+    await do("/diff nonsense", 1)
+    assert "Use /diff" in err.getvalue()

@@ -12,7 +12,6 @@ from tui_agent.cli.arguments import parse
 from tui_agent.cli.controller_wiring import ControllerWiring
 from tui_agent.cli.wiring import Wiring
 from tui_agent.config import Config, ConfigError, config_path, set_value
-from tui_agent.setting_rows import changed_keys, counts, setting_rows
 
 
 @pytest.fixture
@@ -65,33 +64,6 @@ def test_the_agent_of_the_open_session_follows(program: Any) -> None:
     assert not screen.reread_settings()
 
 
-def test_every_setting_of_the_context_engine_reaches_the_agent(program: Any) -> None:
-    _wiring, screen, agent = program
-    for key, value in (
-        ("prune.when", "off"),
-        ("truncation.lines", 33),
-        ("cache.warn_tokens", 7),
-        ("images.max_count", 2),
-        ("models.demo.threshold", "50%"),
-        ("models.demo.context_window", 9_000),
-    ):
-        set_value(key, value)
-    screen.reread_settings()
-    settings = agent.ports.settings.for_model("demo")
-    assert (settings.prune.when, settings.truncation.lines) == ("off", 33)
-    assert (settings.cache.warn_tokens, settings.images.max_count) == (7, 2)
-    assert settings.compaction.threshold == "50%"
-
-
-def test_a_window_of_ones_own_counts_at_once(place: Path) -> None:
-    wiring = Wiring(arguments(place))
-    assert wiring.directory.limits("openai/mine").window != 9_000
-    set_value('models."openai/mine".context_window', 9_000)
-    wiring.reload()
-    assert wiring.directory.limits("openai/mine").window == 9_000
-    wiring.store.close()
-
-
 def test_a_rule_removed_for_now_stays_removed(program: Any) -> None:
     _wiring, screen, agent = program
     rule = next(rule for rule in agent.tools.gate.rules() if rule.pattern == "rm *")
@@ -134,19 +106,3 @@ async def test_the_program_s_own_reading_is_what_the_screen_opens_with(place: Pa
     session = ControllerWiring(wiring).open_session(OpenRequest(demo=True))
     wiring.close(session)  # type: ignore[arg-type]
     wiring.store.close()
-
-
-def test_what_counts_later_is_a_setting(place: Path) -> None:
-    wiring = Wiring(arguments(place))
-    keys = {row.key for row in setting_rows(wiring.loaded)}
-    later = {key for key in keys if counts(key)}
-    assert {"mode", "instructions", "mcp", "hooks", "checkpoints.enabled"} <= later
-    assert not {key for key in later if key.startswith(("compaction.", "prune.", "truncation.", "cache.", "ui."))}
-    assert counts("modes") == ""
-    wiring.store.close()
-
-
-def test_changed_keys_names_what_differs() -> None:
-    before = Config()
-    after = Config.model_validate({"compaction": {"auto": False}, "keys": {"help": "f8"}})
-    assert list(changed_keys(before, after)) == ["compaction.auto", "keys"]

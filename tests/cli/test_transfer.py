@@ -75,16 +75,3 @@ def test_mistakes_are_one_sentence(recorded: str, capsys, here: Path, arguments,
     assert said in capsys.readouterr().err
     assert (here / "there.md").read_text() == "mine"
     assert not (here / "talk.xyz").exists()
-
-
-def test_a_directory_is_imported_and_one_bad_file_holds_up_none(recorded: str, capsys, here: Path) -> None:
-    (here / "in").mkdir()
-    assert run(["sessions", "export", recorded, "-o", "in/a.jsonl"]) == 0
-    (here / "in" / "b.jsonl").write_text("nonsense\n")
-    (here / "in" / "c.jsonl").write_text('{"type": "session", "id": "x", "cwd": "/"}\n')
-    forget(recorded)
-    capsys.readouterr()
-    assert run(["sessions", "import", "in"]) == 1
-    out = capsys.readouterr()
-    assert "2 imported, 1 could not be read." in out.out
-    assert "b.jsonl" in out.err

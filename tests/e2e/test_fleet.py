@@ -5,12 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.model_script import Fault, Turn
-from tests.support.model_server import ModelServer
 from tests.support.place import Place
 from tests.support.thoroughness import NIGHTLY
-from tui_agent.cli.sessions import DATABASE
-from tui_agent.session.store import Store
 
 ROOT = Path(__file__).parents[2]
 RUNS = 6 if NIGHTLY else 2
@@ -26,19 +22,6 @@ def test_runs_side_by_side_end_up_in_one_store(tmp_path: Path) -> None:
     assert (report["imported"], report["opened"], len(set(report["listed"]))) == (RUNS, RUNS, RUNS)
     assert (report["exit codes"], report["the second time"]) == ([0], ["known"])
     assert "user: " in report["tree"]
-
-
-def test_the_session_of_a_run_that_was_killed_is_gathered_too(
-    own_place: Place, server: ModelServer, tmp_path: Path
-) -> None:
-    own_place.configure(server.openai_url)
-    server.play(Turn(text="One two three.", fault=Fault("stall", after=2)))
-    session = own_place.killed("answer_delta", "-p", "count")
-    own_place.variables["TUI_AGENT_DATA_DIR"] = str(tmp_path / "gathered")
-    done = own_place.run("sessions", "import", str(own_place.root / "data"), "--json")
-    assert [json.loads(line)["session_id"] for line in done.stdout.splitlines()] == [session], done.stderr
-    with Store(tmp_path / "gathered" / DATABASE) as store:
-        assert store.session(session).first_message == "count"
 
 
 def test_what_is_no_store_is_passed_over(own_place: Place) -> None:

@@ -48,33 +48,21 @@ def test_it_asks_for_the_background_after_its_first_paint_and_follows_the_answer
     quit_program(terminal)
 
 
-def test_the_demo_fixes_a_real_file_after_being_allowed_to(own_place: Place) -> None:
-    terminal = own_place.start("--demo")
-    cart = the_cart(own_place, terminal)
-    broken = cart.read_text(encoding="utf-8")
-    ask(terminal, "fix the bug")
-    allow_tests_until(terminal, "cart.py (+1 −1)?")
-    terminal.wait_for("1 yes, once")
-    assert "item.price * item.quantity" in terminal.text
-    assert cart.read_text(encoding="utf-8") == broken
-    terminal.press("y")
-    allow_tests_until(terminal, "all tests pass")
-    assert "item.price * item.quantity for item in self.items" in cart.read_text(encoding="utf-8")
-    quit_program(terminal)
-
-
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)] if NIGHTLY else [(80, 24)])
 def test_a_newcomer_can_follow_the_tour_to_its_end(own_place: Place, size: tuple[int, int]) -> None:
     terminal = own_place.start("--demo", size=size)
     terminal.wait_for("This is the demo")
-    the_cart(own_place, terminal)
+    cart = the_cart(own_place, terminal)
+    broken = cart.read_text(encoding="utf-8")
     ask(terminal, "tour")
     terminal.wait_for("Begin with fix the bug")
     ask(terminal, "fix the bug")
     allow_tests_until(terminal, "cart.py (+1 −1)?")
     terminal.wait_for("1 yes, once")
+    assert cart.read_text(encoding="utf-8") == broken
     terminal.press("y")
     terminal.wait_for("Next: go")
+    assert "item.price * item.quantity for item in self.items" in cart.read_text(encoding="utf-8")
     ask(terminal, "go round in circles")
     terminal.wait_for("Go on repeating this call?")
     terminal.wait_for("3 no, it should try something else")

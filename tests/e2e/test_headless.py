@@ -10,9 +10,6 @@ from tests.support.model_script import Call, Fault, Recorded, Turn, echo, status
 from tests.support.model_server import ModelServer
 from tests.support.place import Place
 from tests.support.thoroughness import NIGHTLY
-from tui_agent.agent.checkpoints.plan import changes_in, differences
-from tui_agent.agent.checkpoints.recorder import SnapshotStore
-from tui_agent.agent.checkpoints.restoring import Restorer
 from tui_agent.cli.sessions import DATABASE
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
@@ -110,33 +107,6 @@ def test_an_interrupt_ends_the_run_and_keeps_what_was_said(
     ended = json.loads(rest.splitlines()[-1])
     assert ended["reason"] == "interrupted"
     assert warm_server.wait(lambda server: server.calls[0].aborted)
-
-
-def test_what_was_changed_before_the_program_is_killed_can_still_be_taken_back(
-    place: Place, warm_server: ModelServer
-) -> None:
-    (place.project / "kept.txt").write_text("before\n")
-    command = "echo after > kept.txt; echo new > new.txt"
-    warm_server.play(
-        Turn(tool_calls=(Call("bash", {"command": command}),)),
-        Turn(text="One two three.", fault=Fault("stall", after=2)),
-    )
-    with place.report("-p", "change it", "--allow", "bash", "--allow", "edit") as process:
-        assert process.stdout
-        for line in process.stdout:
-            if '"answer_delta"' in line:
-                process.kill()
-                break
-    with Store(place.root / "data" / DATABASE) as store:
-        info = store.sessions(cwd=place.project)[0]
-        session = Session(store, info.id, estimate=lambda _entry: 1)
-        changes = changes_in(session.path())
-        restorer = Restorer(place.project, SnapshotStore(store.put_blob, store.blob))
-        done = restorer.carry_out(restorer.plan(differences(changes, ())))
-        session.release()
-    assert set(done.done) == {"kept.txt", "new.txt"}
-    assert (place.project / "kept.txt").read_text() == "before\n"
-    assert not (place.project / "new.txt").exists()
 
 
 def test_a_template_that_wants_alternating_roles_is_found_out_once(own_place: Place, server: ModelServer) -> None:

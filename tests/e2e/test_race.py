@@ -66,18 +66,6 @@ def test_a_race_that_takes_nobody_is_kept_with_its_branches(place: Place, warm_s
     assert (place.project / "made.txt").exists()
 
 
-def test_the_check_belongs_to_the_project_of_the_session(place: Place, warm_server: ModelServer) -> None:
-    make_project(place.project)
-    warm_server.play_function(work)
-    assert place.run("-p", "make it", "--race", "2", "--check", "test -f made.txt").returncode == 0
-    place.move_to_new_project()
-    with Store(place.root / "data" / DATABASE) as store:
-        session = store.sessions()[0].id
-    done = place.run("-r", session, "-p", "make it", "--race", "2")
-    assert done.returncode == 0, done.stderr
-    assert "check: test -f made.txt" in done.stdout
-
-
 def test_one_that_was_begun_by_its_command_waits_for_a_choice(place: Place, warm_server: ModelServer) -> None:
     make_project(place.project)
     warm_server.play_function(work)

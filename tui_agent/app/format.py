@@ -1,6 +1,6 @@
 """Short, safe text for one line of screen: sizes, money, ages, paths, and text that came from outside."""
 
-from math import isfinite
+from math import inf
 from pathlib import Path
 
 from tui_agent.safe_text import one_line, visible
@@ -30,12 +30,17 @@ def tokens(count: int) -> str:
     return f"{count / 1_000_000:.2f}".rstrip("0").removesuffix(".") + "M"
 
 
-def dollars_in(text: str) -> float:
-    """Read an amount of US dollars, with or without the sign; raises ValueError where there is none."""
-    dollars = float(text.lstrip("$"))
-    if not isfinite(dollars):
+def amount_in(text: str) -> float:
+    """Read a number above 0, in digits with a point at most; raises ValueError for anything else."""
+    value = float(text) if text.isascii() and text.replace(".", "", 1).isdigit() else 0.0
+    if not 0 < value < inf:
         raise ValueError(text)
-    return dollars
+    return value
+
+
+def dollars_in(text: str) -> float:
+    """Read an amount of US dollars above 0, with or without the sign; raises ValueError for anything else."""
+    return amount_in(text.removeprefix("$"))
 
 
 def money(dollars: float) -> str:

@@ -86,7 +86,7 @@ def _number(text: str | None) -> float | None:
     try:
         return None if text is None else dollars_in(text)
     except ValueError:
-        raise CommandError(f"“{text}” is not an amount of US dollars.") from None
+        raise CommandError(f"“{text}” is not an amount of US dollars above 0.") from None
 
 
 def _entry(text: str | None) -> int | None:

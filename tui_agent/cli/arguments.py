@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tui_agent.agent.race.specs import PICKS
+from tui_agent.app.format import amount_in, dollars_in
 from tui_agent.cli.output import exit_codes_line
 from tui_agent.path_checks import is_directory
 from tui_agent.session.effort import Effort
@@ -444,27 +445,19 @@ def _positive(text: str) -> int:
 
 
 def _dollars(text: str) -> float:
-    value = _number(text)
-    if value is None:
-        raise argparse.ArgumentTypeError(f"{text} is not an amount of US dollars above 0: write 5 or 0.50")
-    return value
+    try:
+        return dollars_in(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not an amount of US dollars above 0: write 5 or 0.50") from None
 
 
 def _seconds(text: str) -> float:
     """Read a time: seconds, or a number with s, m or h."""
     unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:])
-    value = _number(text[:-1] if unit else text)
-    if value is None:
-        raise argparse.ArgumentTypeError(f"{text} is not a time above 0: write 90 (seconds), 15m or 2h")
-    return value * (unit or 1)
-
-
-def _number(text: str) -> float | None:
-    """Return a number above 0 that is written plainly, None for anything else."""
-    if not text.isascii() or not text.replace(".", "", 1).isdigit():
-        return None
-    value = float(text)
-    return value if 0 < value < float("inf") else None
+    try:
+        return amount_in(text[:-1] if unit else text) * (unit or 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not a time above 0: write 90 (seconds), 15m or 2h") from None
 
 
 def run_completion(arguments: Namespace) -> int:
