@@ -10,11 +10,10 @@ from tests.support.agents import make_agent
 from tests.support.knowledge import folders, knowledge, skill, write
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.agent.attachments import Naming
+from tui_agent.agent.attachments import Naming, load_message
 from tui_agent.agent.events import Notice
 from tui_agent.agent.knowledge.commands import FILE_BYTES
 from tui_agent.agent.mcp.settings import find_servers
-from tui_agent.agent.mentions import file_mentions
 from tui_agent.agent.preparing import prepare_command
 from tui_agent.config import load_config
 from tui_agent.files.ignore import walk_files
@@ -140,18 +139,22 @@ def test_a_link_to_everything_is_not_walked_through_for_the_question_of_trust(tm
 class TestWhatACommandOfAProjectNames:
     """A command that came with a project can't have files attached that its user did not name."""
 
-    def left_out(self, tmp_path: Path, text: str, typed: str = "") -> list[str]:
-        project = tmp_path / "project"
-        return [item.written for item in file_mentions(text) if Naming(text, project, typed).leaves_out(item, project)]
+    async def problem(self, tmp_path: Path, text: str, typed: str = "") -> str | None:
+        harness = make_agent(tmp_path, ScriptedClient([]))
+        project, put_blob = harness.agent.ports.project, harness.agent.ports.put_blob
+        naming = Naming(text, project, typed)
+        return (await load_message(text, project, harness.session, put_blob, naming=naming)).problem
 
-    def test_what_is_outside_is_left_out(self, tmp_path: Path, key: Path) -> None:
+    async def test_what_is_outside_is_left_out(self, tmp_path: Path, key: Path) -> None:
         write(tmp_path / "project/a.py", "x")
         link(tmp_path / "project/b", key)
         text = f"look at @a.py @b @../home/.ssh/id_rsa @{key} @~/.netrc @b:1-2"
-        assert self.left_out(tmp_path, text) == ["b", "../home/.ssh/id_rsa", str(key), "~/.netrc", "b:1-2"]
+        problem = await self.problem(tmp_path, text)
+        assert problem is not None
+        assert problem.endswith(f"outside of it: b, ../home/.ssh/id_rsa, {key}, ~/.netrc, b:1-2.")
 
-    def test_what_the_user_typed_is_attached(self, tmp_path: Path, key: Path) -> None:
-        assert self.left_out(tmp_path, f"look at @{key}", f"@{key}") == []
+    async def test_what_the_user_typed_is_attached(self, tmp_path: Path, key: Path) -> None:
+        assert await self.problem(tmp_path, f"look at @{key}", f"@{key}") is None
 
     async def test_the_user_is_told(self, tmp_path: Path, key: Path) -> None:
         write(tmp_path / "project/.claude/commands/show.md", f"Show @{key}")

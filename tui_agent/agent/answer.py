@@ -104,10 +104,6 @@ class _Attempt:
         ]
         return ""
 
-    @property
-    def has_content(self) -> bool:
-        return bool(self.text or self.calls)
-
     def draft(self) -> DraftText:
         return DraftText(
             text="".join(self.text),
@@ -222,7 +218,7 @@ class Answerer:
                         return
         if attempt.finished is None:
             raise ModelError(ErrorKind.NETWORK, "The answer broke off before its end.")
-        if not (attempt.has_content or attempt.reasoning or attempt.finished.reason == "content_filter"):
+        if not (attempt.text or attempt.calls or attempt.reasoning or attempt.finished.reason == "content_filter"):
             raise ModelError(ErrorKind.NETWORK, "The model's answer was empty.")
 
     def _take(self, attempt: _Attempt, event: ModelEvent) -> None:
@@ -278,7 +274,7 @@ class Answerer:
     def _set_aside(self, attempt: _Attempt, error: ModelError) -> int | None:
         """Keep what a failed attempt had said beside the path, because the next one says it again; return its entry."""
         self._end_attempt()
-        if not attempt.has_content:
+        if not (attempt.text or attempt.calls):
             self._session.clear_draft()
             return None
         failed = attempt.entry(error=error.message)

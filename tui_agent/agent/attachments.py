@@ -59,12 +59,6 @@ class Naming:
     project: Path | None = None
     typed: str = ""
 
-    def leaves_out(self, mention: FileMention, cwd: Path) -> bool:
-        project = self.project
-        if project is None or any(mention.written == own.written for own in file_mentions(self.typed)):
-            return False
-        return any(not is_inside(project, _path(name, cwd)) for name in (mention.written, mention.path))
-
 
 @dataclass(frozen=True, slots=True)
 class _Image:
@@ -89,12 +83,17 @@ async def load_message(
     A name that is no file stays text. Files are read in a thread. ``naming`` is where names are looked for, when
     part of the text was not written by the user; ``named`` finds what is no file, and goes first for a plain word.
     """
-    source = text if naming is None else naming.text
+    naming = naming or Naming(text)
+    source, project = naming.text, naming.project
     if not has_mention(source):
         return Prepared((TextPart(text=text),))
-    mentions = file_mentions(source)
-    outside = [mention for mention in mentions if naming is not None and naming.leaves_out(mention, cwd)]
-    mentions = [mention for mention in mentions if mention not in outside]
+    mentions, outside = file_mentions(source), []
+    if project is not None:
+        typed = {mention.written for mention in file_mentions(naming.typed)}
+        brought = [mention for mention in mentions if mention.written not in typed]
+        places = {mention: (_path(mention.written, cwd), _path(mention.path, cwd)) for mention in brought}
+        outside = [one for one in brought if not all(is_inside(project, place) for place in places[one])]
+        mentions = [mention for mention in mentions if mention not in outside]
     found = await asyncio.to_thread(lambda: [_read(mention, cwd) for mention in mentions])
     missing: dict[str, list[str]] = {}
     files: list[UserPart] = []

@@ -16,13 +16,12 @@ from tui_agent.context.files import call_path
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.entries import AssistantEntry, Entry, ToolCallPart, ToolResultEntry, ToolStatus, UserEntry
 
-IDENTICAL_CALLS = 3
-"""The call that asks when the results before it were the same."""
+CYCLE_LENGTHS = (1, 2, 3)
+"""Calls of the circles that are looked for."""
+STALE_ROUNDS = 3
+"""The round of a circle that asks when each of its calls keeps giving the same result."""
 CHANGING_CALLS = 20
-"""Every so many calls (or rounds of a cycle) are asked about when results differ: polling ends before, as a rule."""
-CYCLE_ROUNDS = 3
-"""The round of a repeating cycle that asks when each of its calls keeps giving the same result."""
-CYCLE_LENGTHS = (2, 3)
+"""Every so many rounds of a circle are asked about when results differ: polling ends before, as a rule."""
 PARSE_FAILURES = 3
 """The unreadable call of one tool that asks."""
 FAILED_EDITS = 5
@@ -168,7 +167,7 @@ def _up_to(calls: list[_Call], call_id: str) -> list[_Call]:
 
 
 def _detect(calls: Sequence[_Call], rules: LoopRules) -> DoomLoop | None:
-    found = _unreadable(calls) or _identical(calls) or _cycle(calls) or _failed_edits(calls, rules)
+    found = _unreadable(calls) or _circle(calls) or _failed_edits(calls, rules)
     if found is None or all(key in rules.allowed for key in found.keys):
         return None
     return found
@@ -205,27 +204,21 @@ def _failed_edits(calls: Sequence[_Call], rules: LoopRules) -> DoomLoop | None:
     return DoomLoop((f"{tool} {file}",), count, f"attempt {count} to {tool} {file}, all of them failed")
 
 
-def _identical(calls: Sequence[_Call]) -> DoomLoop | None:
-    rounds = _rounds(calls, 1)
-    reason, key = f"the same {calls[-1].part.tool} call {rounds} times in a row", (calls[-1].key,)
-    if _stale_rounds(calls, 1, rounds) >= IDENTICAL_CALLS:
-        return DoomLoop(key, rounds, f"{reason}, with the same result")
-    return DoomLoop(key, rounds, reason) if _too_long(rounds) else None
-
-
-def _cycle(calls: Sequence[_Call]) -> DoomLoop | None:
+def _circle(calls: Sequence[_Call]) -> DoomLoop | None:
     for length in CYCLE_LENGTHS:
         keys = tuple(call.key for call in calls[-length:])
-        if len(set(keys)) == 1:
+        if length > 1 and len(set(keys)) == 1:
             continue
         rounds = _rounds(calls, length)
-        if _stale_rounds(calls, length, rounds) >= CYCLE_ROUNDS or _too_long(rounds):
-            return DoomLoop(keys, rounds, f"the same {length} calls in round {rounds}")
+        is_stale = _stale_rounds(calls, length, rounds) >= STALE_ROUNDS
+        if not is_stale and (rounds == 0 or rounds % CHANGING_CALLS):
+            continue
+        reason = f"the same {length} calls in round {rounds}"
+        if length == 1:
+            known = ", with the same result" if is_stale else ""
+            reason = f"the same {calls[-1].part.tool} call {rounds} times in a row{known}"
+        return DoomLoop(keys, rounds, reason)
     return None
-
-
-def _too_long(rounds: int) -> bool:
-    return rounds > 0 and rounds % CHANGING_CALLS == 0
 
 
 def _stale_rounds(calls: Sequence[_Call], length: int, rounds: int) -> int:

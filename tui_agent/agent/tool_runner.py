@@ -280,7 +280,12 @@ class ToolRunner:
         return await self._ports.hooks.add_to_result(call.part.call_id, tool, checked, result, seconds)
 
     async def _run_tool(self, tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> ToolResult:
-        task = asyncio.ensure_future(self._run_checked(tool, arguments, context))
+        async def run() -> ToolResult:
+            written = await asyncio.to_thread(tool.touches, arguments, context) if tool.traits.writes else ()
+            async with self.diagnostics.watching(written):
+                return await run_watched(self.recorder, tool, arguments, context)
+
+        task = asyncio.ensure_future(run())
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -289,11 +294,6 @@ class ToolRunner:
             self._leftovers.add(task)
             task.add_done_callback(self._forget)
             raise
-
-    async def _run_checked(self, tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> ToolResult:
-        written = await asyncio.to_thread(tool.touches, arguments, context) if tool.traits.writes else ()
-        async with self.diagnostics.watching(written):
-            return await run_watched(self.recorder, tool, arguments, context)
 
     def _forget(self, task: "asyncio.Task[ToolResult]") -> None:
         self._leftovers.discard(task)

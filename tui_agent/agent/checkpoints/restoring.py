@@ -4,7 +4,7 @@ What is overwritten or deleted is in the store before it is touched, so that res
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tui_agent.agent.checkpoints.file_snapshots import Image, Reading, digest_of, place_in, read_image
@@ -149,19 +149,14 @@ class ChangedFile:
     diff: str = ""
 
 
-def diff_of(found: Iterable[Difference], restorer: Restorer) -> tuple[ChangedFile, ...]:
-    found = tuple(found)
-    restorer.expect(difference.there for difference in found)
-    rows = (_row(difference, restorer.current(difference.path), restorer) for difference in found)
-    return tuple(row for row in rows if row is not None)
+def diff_of(found: Sequence[Difference], restorer: Restorer, *, recorded: bool = False) -> tuple[ChangedFile, ...]:
+    """Return how files are now, or how they were here as ``recorded``, compared to how they were there."""
+    restorer.expect(image for row in found for image in ((row.there, row.here) if recorded else (row.there,)))
 
+    def reading(row: Difference) -> Reading:
+        return Reading(row.here, restorer.content(row.here)) if recorded else restorer.current(row.path)
 
-def diff_of_recorded(found: Iterable[Difference], restorer: Restorer) -> tuple[ChangedFile, ...]:
-    """Return how files were here compared to how they were there, as they are recorded. Reads files."""
-    found = tuple(found)
-    restorer.expect(image for difference in found for image in (difference.there, difference.here))
-    heres = ((difference, difference.here) for difference in found)
-    rows = (_row(difference, Reading(here, restorer.content(here)), restorer) for difference, here in heres)
+    rows = (_row(difference, reading(difference), restorer) for difference in found)
     return tuple(row for row in rows if row is not None)
 
 

@@ -13,7 +13,6 @@ from tui_agent.agent.checkpoints.restoring import (
     Restored,
     Restorer,
     diff_of,
-    diff_of_recorded,
 )
 from tui_agent.agent.events import Notice
 from tui_agent.agent.ports import Owner
@@ -112,7 +111,7 @@ class FileRewind:
         """Return how files differ between two entries, as they were recorded: from ``old`` to ``new``."""
         if self._restorer is None:
             return ()
-        return await asyncio.to_thread(diff_of_recorded, self._differences(new, old), self._restorer)
+        return await asyncio.to_thread(diff_of, self._differences(new, old), self._restorer, recorded=True)
 
     async def amounts(self, places: Sequence[int | None]) -> list[ChangeAmount]:
         """Return how much the session changed since each of some entries of its path, None for the beginning."""

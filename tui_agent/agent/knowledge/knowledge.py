@@ -244,8 +244,10 @@ class Knowledge:
         budget = min(LIST_TOKENS, round(window * LIST_SHARE))
         skills = list_skills(self.skills.values(), self._prompt("skills"), budget, count)
         own = [spec for spec in self.specs if spec.origin and spec.subagent] if subagents else []
-        lists = [skills, _list_agents(own)]
-        return (*filter(None, lists), *(item.section for item in self.instructions), *self._note_section(count))
+        rows = "\n".join(f"- {spec.name}: {spec.description[:AGENT_CHARS]}" for spec in own[:MAX_AGENTS])
+        agents = f"<agents>\nMore agents for the task tool:\n{rows}\n</agents>" if own else ""
+        lists = filter(None, [skills, agents])
+        return (*lists, *(item.section for item in self.instructions), *self._note_section(count))
 
     def _note_section(self, count: Callable[[str], int]) -> Iterator[str]:
         room = self._sources.notes_tokens if self._sources is not None else 0
@@ -267,10 +269,3 @@ class Knowledge:
             return None
         text = request or fill(self._prompt("skill_message"), name=name)
         return (TextPart(text=text), FilePart(path=f"{SKILL_PREFIX}{name}", text=skill.text()))
-
-
-def _list_agents(specs: Sequence[AgentSpec]) -> str:
-    if not specs:
-        return ""
-    rows = "\n".join(f"- {spec.name}: {spec.description[:AGENT_CHARS]}" for spec in specs[:MAX_AGENTS])
-    return f"<agents>\nMore agents for the task tool:\n{rows}\n</agents>"
