@@ -82,12 +82,6 @@ def test_a_mistake_is_said_and_the_agent_left_out(tmp_path: Path, front: str, re
     assert "agents/bad.md" in problems[0]
 
 
-@pytest.mark.parametrize(("level", "effort"), [("xhigh", Effort.MAX), ("none", Effort.OFF)])
-def test_other_programs_names_of_levels_are_understood(tmp_path: Path, level: str, effort: Effort) -> None:
-    write(tmp_path / "config/agents/deep.md", f"---\ndescription: d\neffort: {level}\n---\nprompt")
-    assert specs(tmp_path)["deep"].effort is effort
-
-
 def test_an_agent_of_the_project_can_forbid_but_not_allow(tmp_path: Path) -> None:
     text = "---\ndescription: d\npermissions:\n  bash: {}\n---\nprompt"
     write(tmp_path / "project/.tui-agent/agents/strict.md", text.format("deny"))

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.agents import make_agent
 from tests.support.contained import needs_layer
-from tests.support.processes import alive, eventually
+from tests.support.processes import alive
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import JobsChanged, Notice, ToolOutput
 from tui_agent.sandbox import Sandbox
@@ -60,17 +60,6 @@ async def test_what_a_job_has_made_is_judged_and_seen_when_a_tool_looks(tmp_path
     _started, read, _listed = (entry for entry in harness.path() if isinstance(entry, ToolResultEntry))
     assert read.output == "1\tmade"
     assert [path.name for path in (project / "dist").iterdir()] == ["a.txt"]
-    await harness.agent.aclose()
-
-
-async def test_the_end_of_a_job_is_told_while_nobody_works(tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    client = ScriptedClient([start(f"while [ ! -e {go} ]; do sleep 0.02; done; exit 4"), Reply("Started.")])
-    harness = make_agent(tmp_path, client)
-    await harness.say("start it")
-    go.touch()
-    await eventually(lambda: not harness.of(JobsChanged)[-1].jobs[0].running, "the end was not told")
-    assert harness.of(JobsChanged)[-1].jobs[0].exit_code == 4
     await harness.agent.aclose()
 
 

@@ -54,15 +54,6 @@ async def test_a_miss_that_nothing_here_explains_is_told(tmp_path: Path) -> None
     assert cause_of_miss(harness) is None
 
 
-async def test_the_next_hit_takes_the_miss_away_and_hits_say_nothing(tmp_path: Path) -> None:
-    harness = agent(tmp_path, FIRST, MISS, WARM)
-    await say(harness, "one", "two")
-    assert cause_of_miss(harness) is None
-    await harness.say("three")
-    assert harness.agent.context.watch.miss is None
-    assert len(harness.of(CacheMissed)) == 1
-
-
 @pytest.mark.parametrize(("least", "told"), [(0, 0), (61_000, 0), (60_000, 1)])
 async def test_a_setting_says_from_when_on_it_is_worth_a_word(tmp_path: Path, least: int, told: int) -> None:
     harness = agent(tmp_path, FIRST, MISS, settings=ContextSettings(cache=CacheSettings(warn_tokens=least)))

@@ -1,18 +1,17 @@
 """How much a model thinks: chosen, kept by the branch, lowered to what a model has, and told once."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.agent.test_subagents import is_child, task, with_subagents
 from tests.support.agents import MODEL, Harness, make_agent
-from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.context.request import ModelRequest
 from tui_agent.session.effort import Effort
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, EffortChangeEntry
+from tui_agent.session.entries import AssistantEntry, EffortChangeEntry
 from tui_agent.session.session import Session
 
 
@@ -43,17 +42,6 @@ async def test_a_branch_keeps_it_and_going_back_restores_it(tmp_path: Path) -> N
     assert harness.agent.effort.asked is Effort.MAX
 
 
-async def test_it_outlives_a_compaction(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, ScriptedClient([Reply("An answer.")]))
-    harness.agent.change_effort(Effort.HIGH)
-    await harness.say("go")
-    last = harness.session.leaf
-    harness.session.append(
-        CompactionEntry(summary="s", first_kept_id=last, tokens_before=9, tokens_after=1, trigger="manual")
-    )
-    assert opened_again(harness).effort.asked is Effort.HIGH
-
-
 async def test_choosing_what_holds_appends_nothing_and_default_takes_it_back(tmp_path: Path) -> None:
     client = ScriptedClient([Reply("One.")])
     harness = make_agent(tmp_path, client, preset_effort=lambda _model: Effort.MEDIUM)
@@ -63,22 +51,6 @@ async def test_choosing_what_holds_appends_nothing_and_default_takes_it_back(tmp
     await harness.say("go")
     assert [entry.effort for entry in harness.path() if isinstance(entry, EffortChangeEntry)] == [Effort.HIGH, None]
     assert asked(client) == [Effort.MEDIUM]
-
-
-async def test_a_change_during_a_run_counts_from_the_next_step_and_parts_no_call_from_its_result(
-    tmp_path: Path,
-) -> None:
-    def script(_request: ModelRequest) -> Reply:
-        if len(client.requests) > 1:
-            return Reply("Done.")
-        harness.agent.change_effort(Effort.MINIMAL)
-        return Reply(calls=(Call("ls", json.dumps({"path": "."})),))
-
-    client = ScriptedClient(script)
-    harness = make_agent(tmp_path, client)
-    await harness.say("go")
-    assert asked(client) == [None, Effort.MINIMAL]
-    assert harness.kinds()[-4:] == ["assistant", "tool_result", "effort_change", "assistant"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pytest
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.events import HeadKnown, Notice
-from tui_agent.cli.main import run
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.tokens import count_text
 from tui_agent.session.entries import ShellEntry
@@ -34,20 +33,6 @@ async def test_the_head_is_measured_before_the_first_message_as_after_it(tmp_pat
     after = agent.inspector.map()
     assert after.size.fixed == before.fixed
     assert [(block.label, block.tokens) for block in after.blocks][: len(blocks)] == blocks
-
-
-async def test_prompt_and_tools_are_the_same_in_every_project(tmp_path: Path) -> None:
-    heads = []
-    for name in ("one", "two"):
-        (tmp_path / name / "project").mkdir(parents=True)
-        (tmp_path / name / "project/AGENTS.md").write_text(f"Instructions of {name}.")
-        client = ScriptedClient([Reply("Done.")])
-        await make_agent(tmp_path / name, client).say("Hello")
-        heads.append(client.requests[0])
-    one, two = heads
-    assert (one.messages[0], one.tools) == (two.messages[0], two.tools)
-    assert [message.role for message in one.messages] == ["system", "user", "user"]
-    assert one.messages[1] != two.messages[1]
 
 
 @pytest.mark.parametrize("branch", ["main", "a/branch-with-a-long-name-that-goes-on-and-on"])
@@ -104,21 +89,3 @@ async def test_it_follows_mode_and_what_comes_before_the_first_message(tmp_path:
     await harness.say("Hello")
     assert agent.inspector.next_request().messages[:2] != head
     assert harness.kinds().count("system") == 1
-
-
-def test_the_command_shows_it_for_an_empty_session(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("TUI_AGENT_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setenv("TUI_AGENT_CONFIG_DIR", str(tmp_path / "config"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "AGENTS.md").write_text("Always be brief.\n" * 50)
-    from tui_agent.cli.sessions import open_store
-
-    with open_store() as store:
-        session_id = store.create_session(tmp_path).id
-    assert run(["context", session_id, "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    labels = {block["label"] for block in shown["blocks"]}
-    assert {"agent prompt", "AGENTS.md", "tool read"} <= labels
-    assert shown["size"]["fixed"] > 1_000

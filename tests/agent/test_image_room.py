@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.tools.test_read import png
@@ -64,18 +62,6 @@ async def test_the_break_of_the_cache_is_the_prunes_and_undoing_it_brings_the_im
     assert images(harness.agent.inspector.next_request()) == 4
 
 
-async def test_images_in_messages_count_too_and_the_text_stays(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply("Nice.")])
-    harness = make_agent(tmp_path, client, settings=limited(max_count=3))
-    for number, image in enumerate(attached(harness, 5)):
-        harness.agent.submit((TextPart(text=f"picture {number}"), image))
-        await harness.ended()
-    assert [images(request) for request in client.requests] == [1, 2, 3, 1, 2]
-    last = client.requests[-1]
-    assert all(any(f"picture {number}" in message.text for message in last.messages) for number in range(5))
-    assert not harness.of(Notice)
-
-
 async def test_heavy_images_are_pruned_by_their_share_of_the_history(tmp_path: Path) -> None:
     calls = draw(tmp_path, 6, (900, 900))
     client = ScriptedClient([*(Reply(calls=(call,)) for call in calls), Reply("All seen.")])
@@ -94,15 +80,6 @@ async def test_a_message_with_more_than_are_allowed_says_so(tmp_path: Path) -> N
     assert images(client.requests[0]) == 0
     (notice,) = harness.of(Notice)
     assert "5 new images are not sent: a request holds at most 3 images" in notice.message
-
-
-@pytest.mark.parametrize("at_once", [2, 5])
-async def test_a_step_that_reads_many_at_once_gets_what_fits(tmp_path: Path, at_once: int) -> None:
-    client = ScriptedClient([Reply(calls=tuple(draw(tmp_path, at_once))), Reply("Seen.")])
-    harness = make_agent(tmp_path, client, settings=limited(max_count=3))
-    await harness.say("Look.")
-    assert images(client.requests[-1]) == min(at_once, 3)
-    assert len(harness.of(Notice)) == (at_once > 3)
 
 
 async def test_a_pruned_image_is_recalled_as_an_image(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tui_agent.agent.mcp.settings import find_servers
 from tui_agent.agent.preparing import prepare_command
 from tui_agent.config import load_config
 from tui_agent.files.ignore import walk_files
-from tui_agent.files.inside import OutsideError, is_inside, open_inside, read_inside
+from tui_agent.files.inside import open_inside, read_inside
 from tui_agent.trust import ProjectState, TrustStore, project_state
 
 CANARY = "-----BEGIN OPENSSH PRIVATE" + " KEY----- canary"
@@ -189,13 +189,6 @@ class TestReading:
         for name in ("pipe", "."):
             with pytest.raises(OSError, match="it is"):
                 read_inside(tmp_path, tmp_path / name, FILE_BYTES)
-
-    def test_the_error_says_where_it_leads(self, tmp_path: Path, key: Path) -> None:
-        (tmp_path / "project").mkdir()
-        path = link(tmp_path / "project/x", key)
-        with pytest.raises(OutsideError, match=r"leads out of the project, to .*id_rsa"):
-            read_inside(tmp_path / "project", path)
-        assert not is_inside(tmp_path / "project", path)
 
     def test_a_pipe_for_an_ignore_file_is_not_waited_for(self, tmp_path: Path) -> None:
         write(tmp_path / "a.txt", "1")

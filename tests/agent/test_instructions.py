@@ -117,21 +117,6 @@ async def test_a_compaction_takes_changes_in_and_nothing_changes_without_one(tmp
     assert len(heads(harness)) == 2
 
 
-async def test_a_session_that_went_cold_takes_changes_in(tmp_path: Path) -> None:
-    path = write(tmp_path / "project/AGENTS.md", "Use tabs.")
-    far_ahead = 10**15
-    harness = make_agent(
-        tmp_path, ScriptedClient([Reply("Yes.")]), knowledge=knowledge(tmp_path), clock=lambda: far_ahead
-    )
-    await harness.say("hi")
-    write(path, "Use spaces.")
-    await harness.say("after a long pause")
-    assert "Use spaces." in heads(harness)[-1].opening
-    count = len(heads(harness))
-    await harness.say("nothing changed")
-    assert len(heads(harness)) == count
-
-
 # -- nearby -----------------------------------------------------------------------------------------------------
 
 

@@ -57,13 +57,3 @@ async def test_every_token_of_the_head_has_a_name(tmp_path: Path, place: Place) 
     assert all(block.tokens for block in blocks)
     shown = harness.agent.inspector.map()
     assert shown.estimate == shown.size.total
-
-
-async def test_servers_behind_one_search_tool_are_one_block(tmp_path: Path, place: Place) -> None:
-    place.add_stdio("tracker", "--many", "120")
-    harness = await started(tmp_path, place, window=30_000)
-    blocks = head_of(harness)
-    assert sum(block.tokens for block in blocks) == harness.agent.context_size().fixed
-    names = [block.tool for block in blocks if block.tool]
-    assert "mcp" in names
-    assert not any(name.startswith("tracker") for name in names)

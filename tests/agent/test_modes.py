@@ -101,15 +101,6 @@ async def test_a_session_keeps_the_mode_it_was_begun_in_when_the_settings_say_an
     assert again.mode == "plan", "before its first message, too"
 
 
-async def test_a_session_begins_in_the_mode_of_the_settings_and_comes_back_to_it(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, ScriptedClient([]))
-    agent = Agent(harness.session, harness.agent.ports, model=MODEL, mode="plan")
-    assert agent.mode == "plan"
-    agent.change_mode("auto-edit")
-    await agent.navigator.go(None)
-    assert agent.mode == "plan"
-
-
 async def test_always_is_told_listed_and_can_be_taken_back(tmp_path: Path) -> None:
     commit = call("bash", command="git commit --allow-empty -m x")
     client = ScriptedClient(

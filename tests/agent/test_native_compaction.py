@@ -136,16 +136,6 @@ async def test_an_earlier_summary_holds_for_a_model_that_can_not_read_the_item(t
     assert "More 0." in text
 
 
-async def test_text_that_people_can_read_is_the_summary(tmp_path: Path) -> None:
-    client = Provider(words, readable="They said words.")
-    harness = await long_talk(tmp_path, client)
-
-    await harness.agent.compact()
-
-    (made,) = compactions(harness)
-    assert (made.style, made.summary, made.item) == ("native", "They said words.", ITEM)
-
-
 async def test_where_the_provider_has_none_a_summary_is_written_and_it_is_said_once(tmp_path: Path) -> None:
     client = Provider(words, refuses=True)
     harness = await long_talk(tmp_path, client)

@@ -99,15 +99,6 @@ async def test_a_failed_summary_changes_nothing(tmp_path: Path) -> None:
     assert len(harness.session.skeleton()) == count
 
 
-async def test_moves_can_be_undone_and_redone(tmp_path: Path) -> None:
-    harness = await two_branches(tmp_path)
-    leaf = harness.session.leaf
-    await harness.agent.navigator.go(harness.path()[1].id)
-    here = harness.session.leaf
-    assert await harness.agent.navigator.undo() == leaf
-    assert await harness.agent.navigator.redo() == here
-
-
 async def test_a_branch_can_be_merged_back_without_moving(tmp_path: Path) -> None:
     harness = await two_branches(tmp_path)
     other = harness.session.leaf

@@ -195,15 +195,6 @@ async def test_escape_stops_it_and_leaves_the_path_alone(tmp_path: Path) -> None
     await harness.agent.aclose()
 
 
-async def test_leaving_the_program_waits_for_nothing(tmp_path: Path) -> None:
-    client = Slow(Steady(999, summary=SUMMARISED))
-    harness = a_harness(tmp_path, client)
-    harness.agent.submit("Read everything.")
-    await harness.until(client.asked.is_set)
-    await asyncio.wait_for(harness.agent.aclose(), 30)
-    assert not asyncio_tasks("_prepare")
-
-
 async def test_with_automatic_compaction_off_nothing_is_prepared(tmp_path: Path) -> None:
     client = Slow(Steady(999, summary=SUMMARISED))
     off = ContextSettings(compaction=CompactionSettings(auto=False), prune=PruneSettings(when="off"))

@@ -100,12 +100,3 @@ async def test_an_answer_that_repeats_itself_is_a_step(tmp_path: Path) -> None:
     ended = await harness.say("go")
 
     assert (ended.reason, ended.steps, len(client.requests)) == ("step_limit", 2, 2)
-
-
-async def test_without_anybody_to_ask_each_message_has_its_second_chance(tmp_path: Path) -> None:
-    rules = (Rule("doom_loop", "*", Action.DENY, "default"),)
-    repeating, fine = Reply(BEGINNING + SENTENCE * 400), Reply("It was the cache.")
-    harness = make_agent(tmp_path, ScriptedClient([repeating, fine, repeating, fine]), rules=rules)
-
-    assert (await harness.say("go")).reason == "done"
-    assert (await harness.say("and this?")).reason == "done"

@@ -51,15 +51,6 @@ async def test_a_changed_file_is_answered_with_the_difference(tmp_path: Path) ->
     assert "30\tvalue_x = compute(30)" in whole.output
 
 
-async def test_a_file_rewritten_from_end_to_end_is_shown_whole(tmp_path: Path) -> None:
-    harness = begin(tmp_path, read(), read())
-    path = tmp_path / "project" / "app.py"
-    harness.agent.ports.clock = lambda: path.write_text(TEXT.upper()) if len(outputs(harness)) == 1 else 1
-    await harness.say("look twice")
-
-    assert "60\tVALUE_60" in outputs(harness)[1].output
-
-
 @pytest.mark.parametrize(
     ("lines", "after", "shown"),
     [
@@ -94,17 +85,6 @@ async def test_what_left_the_context_is_shown_whole(tmp_path: Path) -> None:
     await harness.say("look again")
 
     assert outputs(harness)[1].output == first.output
-
-
-async def test_another_branch_has_not_seen_it(tmp_path: Path) -> None:
-    harness = begin(tmp_path, read(), Reply("Seen."), read())
-    await harness.say("look")
-    first = outputs(harness)[0]
-    session = harness.agent.session
-    session.move(None)
-    await harness.say("look here")
-
-    assert outputs(harness)[0].output == first.output
 
 
 async def test_the_setting_turns_it_off(tmp_path: Path) -> None:

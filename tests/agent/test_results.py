@@ -155,11 +155,3 @@ async def test_an_image_that_was_dropped_is_named(tmp_path: Path, project: Path)
     lost = SessionResult.of(result.session, store)
     assert "Not in it:" in lost.remarks()
     assert not any(file.path == "new.txt" for file in lost.files)
-
-
-async def test_many_files_are_one_patch(tmp_path: Path, project: Path) -> None:
-    result = await result_of(tmp_path, project, "mkdir many; for i in $(seq 900); do echo $i > many/$i; done")
-    clone = tmp_path / "clone"
-    git(tmp_path, "clone", "-q", "project", "clone")
-    git(clone, "apply", "-", text=result.patch())
-    assert tree(clone) == tree(project)

@@ -12,15 +12,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.agents import Harness, make_agent
-from tests.support.real_stage import SUMMARY
 from tests.support.scripted_client import Call, Reply, ScriptedClient, call
 from tests.support.thoroughness import examples
 from tui_agent.agent.checkpoints import manifest, plan, recorder
 from tui_agent.agent.checkpoints.file_snapshots import digest_of
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import Notice
-from tui_agent.context.settings import ContextSettings, PruneSettings
-from tui_agent.session.entries import CheckpointEntry, CompactionEntry
+from tui_agent.session.entries import CheckpointEntry
 from tui_agent.session.errors import StoreError
 
 
@@ -409,49 +407,6 @@ async def test_files_let_in_by_a_changed_ignore_file_are_not_deleted(tmp_path: P
     await harness.say("do it")
     await restore(harness, None)
     assert (project / "secret.txt").read_text() == "mine\n"
-
-
-async def test_the_prompt_is_the_same_with_and_without_checkpoints(tmp_path: Path, project: Path) -> None:
-    harness = rewinding(tmp_path, (bash("echo y >> a.py"),))
-    await harness.say("do it")
-    assert checkpoints(harness)
-    assert "checkpoint" not in str(harness.agent.inspector.next_request().messages)
-    assert harness.agent.inspector.prefix_break() is None
-    await harness.agent.aclose()
-
-
-async def test_a_restart_in_between_loses_nothing(tmp_path: Path, project: Path) -> None:
-    """What is restored is worked out from the tree and the files alone."""
-    before = tree(project)
-    harness = rewinding(tmp_path, (bash("echo y >> a.py; echo n > new.py"),))
-    await harness.say("do it")
-    after, leaf = tree(project), harness.session.leaf
-    wanted = await harness.agent.files.plan(None)
-    # Killed after the first file.
-    await harness.agent.files.restore(plan.RestorePlan(wanted.steps[:1]))
-    again = await harness.agent.files.plan(None)
-    assert again.steps == wanted.steps[1:]
-    await restore(harness, None)
-    assert tree(project) == before
-    await restore(harness, leaf)
-    assert tree(project) == after
-
-
-async def test_files_a_command_changed_reach_the_summary_of_a_compaction(tmp_path: Path, project: Path) -> None:
-    def script(request: Any) -> Reply:
-        if not request.tools:
-            return Reply(SUMMARY)
-        return replies.pop(0) if replies else Reply("Done.")
-
-    replies = turns((bash("sed -i s/one/ONE/ a.py; echo n > made.py"),), *[(bash("seq 1 900"),)] * 4)
-    unpruned = ContextSettings(prune=PruneSettings(when="off"))
-    harness = make_agent(tmp_path, ScriptedClient(script), keeps_files=True, window=16_000, settings=unpruned)
-    for number in range(5):
-        await harness.say(f"turn {number}")
-    outcome = await harness.agent.compact()
-    assert not outcome.problem
-    compaction = next(entry for entry in harness.path() if isinstance(entry, CompactionEntry))
-    assert {"a.py", "made.py"} <= set(compaction.details.modified_files)
 
 
 NAMES = ("a.py", "run.sh", "new.txt", "deep/er/x.txt", "deep/y")

@@ -8,7 +8,6 @@ import pytest
 from tests.support.agents import make_agent
 from tests.support.knowledge import EXAMPLES, knowledge, skill, write
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.agent.events import Notice
 from tui_agent.agent.knowledge.knowledge import list_skills
 from tui_agent.context.files import FileOperations, file_operations
 from tui_agent.context.preserved import SKILL_LEFT_OUT, Budgets, Summarised, carry
@@ -83,14 +82,6 @@ def test_a_bad_file_is_reported_once_and_the_others_work(tmp_path: Path, text: s
 def test_front_matter_with_a_colon_in_a_value_is_read_all_the_same(tmp_path: Path) -> None:
     skill(tmp_path / "config/skills", "pdf", "Use when: the user has a PDF")
     assert knowledge(tmp_path).skills["pdf"].description == "Use when: the user has a PDF"
-
-
-async def test_a_bad_file_is_a_notice_not_a_failure(tmp_path: Path) -> None:
-    write(tmp_path / "project/.claude/skills/bad/SKILL.md", "no front matter")
-    harness, _client = agent_with(tmp_path)
-    assert (await harness.say("hi")).reason == "done"
-    await harness.say("again")
-    assert len([notice for notice in harness.of(Notice) if "bad/SKILL.md" in notice.message]) == 1
 
 
 # -- the list ---------------------------------------------------------------------------------------------------

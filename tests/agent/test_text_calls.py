@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.model.test_text_calls import ABOUT
 from tests.support.agents import make_agent
 from tests.support.headless import run_headless
 from tests.support.model_client import host_client
@@ -30,13 +29,8 @@ def qwen_coder(tool: str, arguments: dict) -> str:
 
 
 FORMS: dict[str, Callable[[str, dict], str]] = {
-    "bare": lambda tool, args: json.dumps({"name": tool, "arguments": args}),
-    "fenced": lambda tool, args: f"```json\n{json.dumps({'name': tool, 'arguments': args}, indent=2)}\n```",
     "hermes": lambda tool, args: f"<tool_call>\n{json.dumps({'name': tool, 'arguments': args})}\n</tool_call>",
     "qwen_coder": qwen_coder,
-    "mistral": lambda tool, args: f"[TOOL_CALLS]{json.dumps([{'name': tool, 'arguments': args}])}",
-    "mistral_args": lambda tool, args: f"[TOOL_CALLS]{tool}[ARGS]{json.dumps(args)}",
-    "llama": lambda tool, args: f"<|python_tag|>{json.dumps({'name': tool, 'parameters': args})}<|eom_id|>",
     "llama_bare": lambda tool, args: json.dumps({"name": tool, "parameters": args}),
 }
 
@@ -65,16 +59,6 @@ async def test_a_model_that_writes_its_calls_as_text_mends_a_file(tmp_path: Path
     assert [message["role"] for message in last[-4:]] == ["assistant", "tool", "assistant", "tool"]
     assert [call["function"]["name"] for message in last for call in message.get("tool_calls", ())] == ["read", "edit"]
     assert "calc.py" not in json.dumps([message["content"] for message in last if message["role"] == "assistant"])
-
-
-@pytest.mark.parametrize("text", ABOUT)
-async def test_a_text_about_calls_ends_the_run_and_runs_nothing(tmp_path: Path, text: str) -> None:
-    client = ScriptedClient([Reply(text)])
-    harness = make_agent(tmp_path, client)
-    ended = await harness.say("how does it call tools?")
-    assert (ended.reason, ended.steps) == ("done", 1)
-    assert harness.path()[-1].text == text
-    assert not any(isinstance(entry, ToolResultEntry) for entry in harness.path())
 
 
 async def test_what_cannot_be_read_is_told_once_and_then_ends_a_headless_run(tmp_path: Path) -> None:

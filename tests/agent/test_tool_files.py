@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -409,15 +408,12 @@ async def test_where_a_sandbox_is_required_nothing_of_a_file_runs_without(stage:
 BAD_FILES = [
     ("def f(:\n", "{name}:1: "),
     ("import sys\n\nraise RuntimeError('no')\n", "{name}:3: RuntimeError: no."),
-    ("import nothing_like_it\n", "{name}:1: ModuleNotFoundError"),
     ("\nimport sys\nsys.exit(3)\n", "{name}:3: it called sys.exit(3)."),
     ("import os\nos._exit(0)\n", "could not be loaded: Its process ended without an answer."),
     ("\ndef f(x) -> str:\n    'Doc.'\n    return x\n", "{name}:2: f: the argument x has no type."),
     ("def f(*x: int) -> str:\n    'Doc.'\n    return x\n", "{name}:1: f: *x: int can't be given by name."),
-    ("def f(x: object()) -> str:\n    'Doc.'\n    return x\n", "{name}:1: f: "),
     ("NETWORK = 'example.com'\ndef f() -> str:\n    'Doc.'\n    return ''\n", "NETWORK: "),
     ("NETWORK = ['*.example.com']\ndef f() -> str:\n    'Doc.'\n    return ''\n", "NETWORK: "),
-    ("TIMEOUT = -1\ndef f() -> str:\n    'Doc.'\n    return ''\n", "TIMEOUT: "),
     ("def read(path: str) -> str:\n    'Doc.'\n    return ''\n", "read is the name of a built-in tool"),
     ("x = '\udcff'\n", "can't be read"),
 ]
@@ -492,15 +488,6 @@ async def test_what_cannot_be_told_is_an_error_that_says_what_can(stage: Stage) 
     assert json.loads(told.output) == [0, 1, 2]
 
 
-async def test_a_result_of_fifty_megabytes_is_shortened(stage: Stage) -> None:
-    stage.write("def f() -> str:\n    'Give.'\n    return 'begin ' + 50_000_000 * 'x' + ' end'\n")
-    result = await stage.call("f")
-    assert result.status is ToolStatus.COMPLETED
-    assert result.output.startswith("begin ")
-    assert result.output.rstrip().endswith(" end")
-    assert len(result.output) < 100_000
-
-
 async def test_of_many_functions_some_are_tools_and_of_two_with_one_name_the_users(stage: Stage) -> None:
     many = "".join(f"def f{number}() -> str:\n    'Give {number}.'\n    return ''\n" for number in range(200))
     stage.write(many)
@@ -512,25 +499,12 @@ async def test_of_many_functions_some_are_tools_and_of_two_with_one_name_the_use
     assert any("has a tool f1 already" in problem for problem in stage.files.problems)
 
 
-async def test_types_that_hold_themselves_and_endless_docstrings_do_no_harm(stage: Stage) -> None:
-    stage.write(
-        "from pydantic import BaseModel\nclass Node(BaseModel):\n    name: str\n    children: list['Node'] = []\n"
-        "def depth(tree: Node) -> int:\n    'Measure.'\n    return 1 + max(map(depth, tree.children), default=0)\n"
-        "def long() -> str:\n    return ''\nlong.__doc__ = 100_000 * 'word '\n"
-    )
-    result = await stage.call("depth", {"tree": {"name": "a", "children": [{"name": "b"}]}})
-    assert result.output == "2"
-    assert len(stage.files.tools[1].description) <= tool_files.MAX_DESCRIPTION + 2
-
-
 @pytest.mark.parametrize(
     "row",
     [
         "{}",
         "{'name': 'a b', 'description': 'x', 'parameters': {}}",
         "{'name': 'f', 'description': 'x', 'parameters': 1}",
-        "{'name': 'f', 'description': 'x', 'parameters': {'$ref': '#/$defs/none'}}",
-        "{'name': 'f', 'description': 'x', 'parameters': {'properties': 3}}",
     ],
 )
 async def test_a_file_that_speaks_for_its_process_is_held_to_the_form(stage: Stage, row: str) -> None:
@@ -556,15 +530,3 @@ async def test_a_link_out_of_the_project_is_not_followed(stage: Stage) -> None:
     path.symlink_to(secret)
     assert (await stage.load()).tools == ()
     assert "can't be read" in stage.files.problems[0]
-
-
-async def test_a_crash_of_the_process_is_told_with_what_it_printed(stage: Stage) -> None:
-    stage.write(
-        "import os, signal\ndef f() -> str:\n    'Die.'\n    print('last words')\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    result = await stage.call("f")
-    assert result.status is ToolStatus.ERROR
-    assert "ended without an answer" in result.output
-    assert "last words" in result.output
-    assert sys.executable not in result.output

@@ -1,6 +1,6 @@
 """The session's past as the ``recall`` tool reads it: every entry of every branch, full outputs included."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 from tui_agent.context.recalling import names_in_use
@@ -96,16 +96,13 @@ class SessionArchive:
         """Return the outputs of this branch whose part that was cut holds words of a query, most words first."""
         words = {word.lower() for word in query.split() if any(map(str.isalnum, word))}
         held: dict[int, int] = {}
-        for entry in islice(self._newest_cut(), _CUT_SEARCHED):
+        results = self._session.path_outline().of_kind("tool_result")
+        batches = (results[max(0, end - _READ_AT_ONCE) : end] for end in range(len(results), 0, -_READ_AT_ONCE))
+        newest = (entry for batch in batches for entry in reversed(self._session.reader.load(batch)))
+        for entry in islice(filter(_is_cut, newest), _CUT_SEARCHED):
             text = (self.text(entry.id) or "").lower()
             held[entry.id] = sum(word in text for word in words)
         return sorted((one for one, number in held.items() if number), key=lambda one: (-held[one], -one))
-
-    def _newest_cut(self) -> Iterator[Entry]:
-        results = self._session.path_outline().of_kind("tool_result")
-        for end in range(len(results), 0, -_READ_AT_ONCE):
-            read = self._session.reader.load(results[max(0, end - _READ_AT_ONCE) : end])
-            yield from (entry for entry in reversed(read) if _is_cut(entry))
 
     def _beside(self, entry: Entry) -> str:
         """Return what an entry belongs to, as a line: the call that a result answers, the results of an answer."""

@@ -99,13 +99,13 @@ DEFAULT_LOOP_RULES = LoopRules()
 
 def detect(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES) -> DoomLoop | None:
     """Return the loop that the newest call of that id would continue, or None; the end of a path is enough."""
-    calls = _up_to(_calls(path, rules.problem_of), call_id)
+    calls = _calls(path, rules.problem_of, call_id)
     return _detect(calls, rules) if calls else None
 
 
 def was_refused(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES) -> bool:
     """Return True if a loop was refused since the user's last word: without a user, the next one ends the run."""
-    calls = _up_to(_calls(path, rules.problem_of), call_id)
+    calls = _calls(path, rules.problem_of, call_id)
     return any(call.denied and _detect(calls[: index + 1], rules) for index, call in enumerate(calls[:-1]))
 
 
@@ -145,8 +145,8 @@ class _Call:
         return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _calls(path: Sequence[Entry], problem_of: Callable[[str, str], str]) -> list[_Call]:
-    """Return the calls since the user's last word, oldest first, at most ``MAX_CALLS_EXAMINED``."""
+def _calls(path: Sequence[Entry], problem_of: Callable[[str, str], str], call_id: str) -> list[_Call]:
+    """Return the calls since the user's last word up to one, oldest first, at most ``MAX_CALLS_EXAMINED``."""
     results: dict[str, ToolResultEntry] = {}
     found: list[_Call] = []
     for entry in reversed(path):
@@ -158,12 +158,9 @@ def _calls(path: Sequence[Entry], problem_of: Callable[[str, str], str]) -> list
             found += [_Call(call, results.pop(call.call_id, None), problem_of) for call in reversed(entry.tool_calls)]
         if len(found) >= MAX_CALLS_EXAMINED:
             break
-    return found[:MAX_CALLS_EXAMINED][::-1]
-
-
-def _up_to(calls: list[_Call], call_id: str) -> list[_Call]:
-    index = next((i for i in reversed(range(len(calls))) if calls[i].part.call_id == call_id), -1)
-    return calls[: index + 1]
+    found = found[:MAX_CALLS_EXAMINED]
+    index = next((i for i, call in enumerate(found) if call.part.call_id == call_id), len(found))
+    return found[index:][::-1]
 
 
 def _detect(calls: Sequence[_Call], rules: LoopRules) -> DoomLoop | None:

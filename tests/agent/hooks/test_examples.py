@@ -96,13 +96,6 @@ async def test_before_tool_refuses_allows_and_changes(start: Start) -> None:
     assert 'changed the arguments to {"command": "npm ci || true"}' in installed.output
 
 
-async def test_after_tool_adds_to_the_output(start: Start) -> None:
-    harness = start([Reply(calls=(call("write", path="a.py", content="def f(:\n"),)), Reply("Oh.")])
-    await harness.say("go")
-    assert "a.py is no valid Python now: line 1" in result(harness).output
-    assert "no valid Python" in sent(harness)
-
-
 async def test_before_and_after_compact(start: Start) -> None:
     harness = start([Reply("An answer. " + "word " * 400)], settings=SMALL, window=8_000)
     await harness.say("first question about the cart")

@@ -27,7 +27,6 @@ from tui_agent.agent.hooks.payloads import (
 )
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.context.request import request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.lazy import dataclass
 from tui_agent.processes.environment import SafeEnvironment
@@ -103,18 +102,6 @@ async def test_a_hook_that_hangs_is_ended_with_everything_it_started(tmp_path: P
     assert "took longer than 0.3 s" in warnings(harness)[0]
     for pid in (tmp_path / "project" / "pids").read_text().split():
         await harness.until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
-
-
-async def test_what_a_hook_leaves_in_the_background_holds_nothing_up(tmp_path: Path) -> None:
-    hooks = commands(
-        tmp_path, {"event": "user_prompt", "command": """sleep 30 & echo $! > pid; echo '{"context": "told"}'"""}
-    )
-    client = ScriptedClient([Reply("Hello.")])
-    harness = make_agent(tmp_path, client, hooks=hooks)
-    async with asyncio.timeout(60):
-        await harness.say("hi")
-    assert "told" in request_bytes(client.requests[0]).decode()
-    os.kill(int((tmp_path / "project" / "pid").read_text()), 9)
 
 
 async def test_an_interrupt_while_a_hook_runs_keeps_the_message_for_later(tmp_path: Path) -> None:
@@ -240,16 +227,6 @@ async def test_a_summary_that_says_nothing_is_a_failure(tmp_path: Path) -> None:
     assert "its summary says nothing" in warnings(harness)[0]
 
 
-async def test_a_summary_that_is_too_long_is_cut_and_measured_like_any_other(tmp_path: Path) -> None:
-    hooks = functions({"before_compact": lambda _given: SummaryAnswer(summary="very long indeed " * 5_000)})
-    harness = await long_talk(tmp_path, hooks)
-    before = harness.agent.context_size().total
-    assert (await harness.agent.compact()).problem is None
-    entry = next(entry for entry in harness.path() if isinstance(entry, CompactionEntry))
-    assert entry.tokens_after <= 0.9 * entry.tokens_before
-    assert harness.agent.context_size().total < before
-
-
 async def test_what_hooks_want_a_summary_to_keep_is_told_to_the_model_that_writes_it(tmp_path: Path) -> None:
     def wants(name: str) -> dict[str, Callable[[Any], Any]]:
         answer = SummaryAnswer(context=f"Keep what the {name} hook is about.")
@@ -307,14 +284,6 @@ async def test_an_automatic_compaction_that_is_cancelled_is_not_made_behind_the_
     assert ended.reason == "stopped"
     assert "not today" in (ended.error or "")
     assert not any(isinstance(entry, CompactionEntry) for entry in harness.path())
-
-
-async def test_a_summary_nobody_asked_for_is_not_told_when_moving(tmp_path: Path) -> None:
-    hooks = functions({"before_tree": lambda _given: SummaryAnswer(summary="a summary that nobody wanted")})
-    harness = await long_talk(tmp_path, hooks)
-    first = next(entry for entry in harness.path() if isinstance(entry, UserEntry))
-    await harness.agent.navigator.move(harness.agent.navigator.plan(first.id, continue_from_here=True))
-    assert harness.session.leaf == first.id
 
 
 def test_the_schemas_name_every_event() -> None:

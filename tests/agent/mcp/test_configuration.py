@@ -45,10 +45,6 @@ def test_a_projects_file_that_is_none_is_said(tmp_path: Path, text: str) -> None
     assert ".mcp.json" in find_servers({}, tmp_path, trusted=True).problems[0]
 
 
-def test_without_a_file_there_is_nothing_to_say(tmp_path: Path) -> None:
-    assert find_servers({}, tmp_path, trusted=True).problems == ()
-
-
 def test_variables_are_filled_in_everywhere() -> None:
     settings = McpServerSettings(url="https://${HOST}/mcp", headers={"Authorization": "Bearer ${KEY:-none}"})
     filled = expanded(settings, {"HOST": "x.test"})

@@ -74,19 +74,6 @@ async def test_tools_that_come_late_wait_for_the_next_head(tmp_path: Path, place
     assert heads(harness) == 2
 
 
-async def test_a_change_of_the_model_takes_new_tools_in(tmp_path: Path, place: Place) -> None:
-    gate = place.directory / "gate"
-    place.add_stdio("tracker", "--wait-for", str(gate), allow=("add",))
-    client = ScriptedClient([Reply("Hello.")])
-    harness = make_agent(tmp_path, client, mcp=place.hub)
-    await harness.say("hi")
-    gate.touch()
-    await until(lambda: place.state() is ServerState.READY)
-    harness.agent.change_model("test/other")
-    await harness.say("hi")
-    assert told(client) == [set(), {"tracker_add"}]
-
-
 async def test_a_server_that_died_changes_no_head_and_its_tools_say_so(tmp_path: Path, place: Place) -> None:
     place.add_stdio(allow=("crash", "add"))
     await place.hub.settle()
@@ -143,17 +130,6 @@ async def test_too_many_tools_are_one_tool_and_still_asked_for_by_name(tmp_path:
     found, added = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
     assert "tracker_add: Add two numbers." in found.output
     assert added.output == "3"
-
-
-async def test_a_dead_server_holds_up_no_run(tmp_path: Path, place: Place) -> None:
-    place.add("gone", command="/nowhere")
-    client = ScriptedClient([Reply("Hello.")])
-    harness = make_agent(tmp_path, client, mcp=place.hub)
-    assert (await harness.say("hi")).reason == "done"
-    await until(lambda: place.hub.is_settled)
-    assert [notice.severity for notice in harness.of(Notice)] == ["warning"]
-    (row,) = harness.agent.mcp.status()
-    assert (row.name, row.state) == ("gone", ServerState.FAILED)
 
 
 async def test_prompts_are_commands_and_resources_are_mentioned(tmp_path: Path, place: Place) -> None:

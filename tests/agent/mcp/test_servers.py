@@ -155,40 +155,6 @@ async def test_closing_ends_the_processes(place: Place) -> None:
     assert place.state() is ServerState.STOPPED
 
 
-async def test_a_server_that_is_not_there_is_told_once_and_holds_up_nothing(place: Place) -> None:
-    place.add("gone", command="/nowhere/at/all")
-    place.add("shy", command="/bin/sh", args=("-c", "echo 'no licence' >&2; exit 1"))
-    place.add("closed", url=f"http://127.0.0.1:{free_port()}/mcp")
-    place.add("unset", command="${NOT_SET}")
-    place.add("off", command="true", enabled=False)
-    await place.hub.settle()
-    states = {row.name: (row.state, row.detail) for row in place.hub.status()}
-    assert {name: state for name, (state, _detail) in states.items()} == {
-        "gone": ServerState.FAILED, "shy": ServerState.FAILED, "closed": ServerState.FAILED,
-        "unset": ServerState.FAILED, "off": ServerState.DISABLED,
-    }  # fmt: skip
-    assert "/nowhere/at/all" in states["gone"][1]
-    assert "no licence" in states["shy"][1]
-    assert "NOT_SET" in states["unset"][1]
-    assert place.hub.offered(100_000, lambda _schema: 1) == ()
-    assert len(place.notices) == 4
-
-
-async def test_a_slow_server_is_not_waited_for(tmp_path: Path) -> None:
-    place = Place(tmp_path, Timeouts(start=20, settle=0.05))
-    gate = tmp_path / "gate"
-    place.add_stdio("tracker", "--wait-for", str(gate))
-    await place.hub.settle()
-    assert place.state() is ServerState.STARTING
-    assert place.hub.offered(100_000, lambda _schema: 1) == ()
-    place.hub.note_offered()
-    gate.touch()
-    await until(lambda: place.state() is ServerState.READY)
-    assert (await place.call("tracker_add", a=1, b=2)).output == "3"
-    assert "reload" in place.notices[0].message
-    await place.hub.aclose()
-
-
 async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
     place = Place(tmp_path, Timeouts(start=0.2, settle=20))
     place.add("mute", command="/bin/sh", args=("-c", "echo $$ > pid; while read line; do :; done"))
@@ -216,16 +182,6 @@ async def test_processes_get_their_variables_and_no_others(place: Place, monkeyp
     await place.hub.settle()
     said = (await place.call("tracker_variables", names=["GIVEN", "OTHER_TOKEN", "SECRET"])).output
     assert said == "GIVEN=s3cret-fallback OTHER_TOKEN=None SECRET=None"
-
-
-async def test_only_allowed_tools_are_there(place: Place) -> None:
-    place.add_stdio(allow=("add", "p*"))
-    await place.hub.settle()
-    names = [tool.name for tool in place.hub.offered(100_000, lambda _schema: 1)]
-    assert names == ["tracker_add", "tracker_picture"]
-    tools = place.hub.status()[0].tools
-    assert [tool.name for tool in tools if tool.on] == ["tracker_add", "tracker_picture"]
-    assert len(tools) == 9
 
 
 async def test_too_many_tools_are_offered_through_one(place: Place) -> None:

@@ -72,6 +72,8 @@ async def test_what_is_wrong_is_said_with_what_to_do(place: Place, tmp_path: Pat
     place.add("missing", command="/nowhere/at-all")
     place.add("plain", command=str(tmp_path / "notes"))
     place.add("unset", command="${NOT_SET_ANYWHERE}")
+    place.add("shy", command="/bin/sh", args=("-c", "echo 'no licence' >&2; exit 1"))
+    place.add("off", command="true", enabled=False)
     place.add("refused", url=f"http://127.0.0.1:{free_port()}/mcp")
     await place.hub.settle()
     said = {row.name: (row.detail, row.advice) for row in place.hub.status()}
@@ -79,6 +81,10 @@ async def test_what_is_wrong_is_said_with_what_to_do(place: Place, tmp_path: Pat
     assert "correct its command in config.toml" in said["missing"][1]
     assert "is not a program" in said["plain"][0]
     assert "Set it in the environment" in said["unset"][1]
+    assert "no licence" in said["shy"][0]
+    assert {row.name for row in place.hub.status() if row.state is not ServerState.FAILED} == {"off"}
+    assert place.hub.offered(100_000, lambda _schema: 1) == ()
+    assert len(place.notices) == 5
     assert said["refused"][0].startswith("nobody answers at http://127.0.0.1")
 
 

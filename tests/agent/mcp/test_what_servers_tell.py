@@ -13,7 +13,7 @@ from tests.support.agents import make_agent
 from tests.support.mcp_place import Place, served, until
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.mcp.connection import DROPPED, MAX_BYTES, MAX_DESCRIPTION
-from tui_agent.agent.mcp.records import ServerState, shortened
+from tui_agent.agent.mcp.records import ServerState
 from tui_agent.agent.mcp.settings import Timeouts
 from tui_agent.session.entries import FilePart, SystemEntry
 from tui_agent.web.callback import free_port
@@ -94,19 +94,6 @@ async def test_descriptions_are_whole_up_to_a_length_that_is_told(talking):
     assert description.rpartition("\n")[0].endswith(("anything.", "of", "a", "chart", "Draw"))
     [row] = [row for row in talking.hub.status()[0].tools if row.own == "chart"]
     assert row.omitted == len(LONG.strip()) - MAX_DESCRIPTION
-
-
-@pytest.mark.parametrize(
-    ("text", "most", "kept"),
-    [
-        ("one two", 20, "one two"),
-        ("one two three", 9, "one two"),
-        ("x" * 30, 9, "x" * 9),
-        ("a\nbb cc dd\nee ff", 12, "a\nbb cc dd"),
-    ],
-)
-def test_what_is_too_long_ends_between_words(text, most, kept):
-    assert shortened(text, most).partition("\n[…")[0] == kept
 
 
 async def test_messages_of_a_server_are_kept_from_a_level_on(talking):

@@ -6,12 +6,11 @@ from pathlib import Path
 
 from tests.support.races import RacingClient, begin, git, make_project, racing_agent, runs, state_of, writes
 from tests.support.scripted_client import Call, Reply
-from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.race.copies import MAX_COPIED_IGNORED
 from tui_agent.agent.race.race import compare
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.settings import SandboxSettings
-from tui_agent.session.entries import RunnerState, ToolResultEntry, UserEntry
+from tui_agent.session.entries import RunnerState, ToolResultEntry
 
 
 def outputs(race: object, number: int) -> list[str]:
@@ -60,33 +59,6 @@ async def test_commands_find_the_copy_in_the_projects_place(tmp_path: Path) -> N
     await harness.agent.aclose()
     assert not subprocess.run(["ls", tmp_path / "races"], capture_output=True, check=True).stdout
     assert not list((tmp_path / "cache").glob("*/cache"))  # what commands cached in a copy went with it
-
-
-async def test_a_runner_is_told_what_checkers_find_in_its_copy_and_was_not_there(tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    make_project(project)
-    (project / "old.txt").write_text("BAD\nsecond\n")
-    (tmp_path / "home").mkdir()
-
-    def play(number: int, step: int) -> Reply:
-        if step == 0:
-            edits = [{"old": "second", "new": "worse BAD" if number == 1 else "good"}]
-            return Reply(calls=(Call("edit", json.dumps({"path": "old.txt", "edits": edits})),))
-        return Reply("Done.")
-
-    box = Sandbox(SandboxSettings(), cache=tmp_path / "cache", home=tmp_path / "home")
-    grep = """grep -n BAD {files} /dev/null | sed 's/:\\([^:]*\\)$/: error: \\1/'; true"""
-    checkers = DiagnosticSettings.model_validate({"commands": {"*.txt": grep}, "wait": 30})
-    harness = racing_agent(tmp_path, RacingClient(play), sandbox=box, diagnostics=checkers)
-    race = await begin(harness)
-    await race.wait()
-    told = [
-        [part.text for entry in runner.session.path() if isinstance(entry, UserEntry) for part in entry.parts[1:]]
-        for runner in race.runners
-    ]
-    assert sorted(told) == [[], ["1 new problem:\nold.txt:2: error: worse BAD (grep)"]]
-    await race.finish(None)
-    await harness.agent.aclose()
 
 
 async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path) -> None:

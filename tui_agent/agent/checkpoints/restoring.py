@@ -169,26 +169,22 @@ class ChangeAmount:
     deletions: int = 0
 
 
-class ChangeCounter:
-    """Counts changes between recorded versions of files, each two compared once. Call it in a thread."""
-
-    def __init__(self, restorer: Restorer) -> None:
-        self._restorer = restorer
-        self._lines: dict[tuple[str | None, str | None], tuple[int, int]] = {}
-
-    def count(self, found: Iterable[Difference]) -> ChangeAmount:
-        found = tuple(found)
-        self._restorer.expect(difference.there for difference in found)
-        lines = [self._compare(difference) for difference in found]
-        return ChangeAmount(len(lines), sum(added for added, _ in lines), sum(removed for _, removed in lines))
-
-    def _compare(self, difference: Difference) -> tuple[int, int]:
-        key = difference.there.digest, difference.here.digest
-        if key not in self._lines:
-            old, new = (_text(self._restorer.content(image)) for image in (difference.there, difference.here))
-            diff = None if old is None or new is None else diff_texts(difference.path, old, new)
-            self._lines[key] = (0, 0) if diff is None else (diff.additions, diff.deletions)
-        return self._lines[key]
+def amounts_of(changes: Iterable[Sequence[Difference]], restorer: Restorer) -> list[ChangeAmount]:
+    """Return how much each of several lists of differences changes; two versions are compared once. Reads files."""
+    known: dict[tuple[str | None, str | None], tuple[int, int]] = {}
+    amounts = []
+    for found in changes:
+        restorer.expect(difference.there for difference in found)
+        lines = []
+        for difference in found:
+            key = difference.there.digest, difference.here.digest
+            if key not in known:
+                old, new = (_text(restorer.content(image)) for image in (difference.there, difference.here))
+                diff = None if old is None or new is None else diff_texts(difference.path, old, new)
+                known[key] = (0, 0) if diff is None else (diff.additions, diff.deletions)
+            lines.append(known[key])
+        amounts.append(ChangeAmount(len(lines), sum(added for added, _ in lines), sum(gone for _, gone in lines)))
+    return amounts
 
 
 def _row(difference: Difference, now: Reading, restorer: Restorer) -> ChangedFile | None:

@@ -8,10 +8,10 @@ from tui_agent.agent.checkpoints.plan import Difference, RestorePlan, changes_in
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.restoring import (
     ChangeAmount,
-    ChangeCounter,
     ChangedFile,
     Restored,
     Restorer,
+    amounts_of,
     diff_of,
 )
 from tui_agent.agent.events import Notice
@@ -121,13 +121,10 @@ class FileRewind:
         await self.settle()
         made = self._checkpoints(self._session.leaf, None)
 
-        def count() -> list[ChangeAmount]:
-            counter = ChangeCounter(restorer)
-            # Ids ascend along a path.
-            since = ([entry for entry in made if entry.id > (place or 0)] for place in places)
-            return [counter.count(differences(changes_in(later), ())) for later in since]
-
-        return await asyncio.to_thread(count)
+        # Ids ascend along a path.
+        since = ([entry for entry in made if entry.id > (place or 0)] for place in places)
+        changes = (differences(changes_in(later), ()) for later in since)
+        return await asyncio.to_thread(amounts_of, changes, restorer)
 
     async def bring_back(self) -> Restored:
         """Restore what the session changed where its files are as they were before it: in a fresh checkout."""

@@ -75,7 +75,7 @@ class McpTool(DynamicTool):
     @property
     def is_on(self) -> bool:
         """Whether the user lets it be used; that may change after the model was told of it."""
-        return self.server.offers(self.info.name)
+        return self.server.spec.settings.offers(self.info.name)
 
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         del context
@@ -178,9 +178,15 @@ def _parameters(tool: McpTool) -> str:
 
 
 def _search_schema(offered: Sequence[McpTool], detail: ListDetail) -> ToolSchema:
+    counts = Counter(tool.server.name for tool in offered)
+    listed = {
+        "lines": "".join(f"\n- {tool.name}: {one_line(tool.description, MAX_LINE_CHARS)}" for tool in offered),
+        "names": ", ".join(tool.name for tool in offered),
+        "numbers": ", ".join(f"{name} ({number} tools)" for name, number in counts.items()),
+    }
     return ToolSchema(
         name=SEARCH_TOOL,
-        description=f"Tools of connected servers: {_listed(offered, detail)}\n"
+        description=f"Tools of connected servers: {listed[detail]}\n"
         "First search for the parameters, by words or by full names from the list; then call a tool by its full name.",
         parameters={
             "type": "object",
@@ -193,17 +199,6 @@ def _search_schema(offered: Sequence[McpTool], detail: ListDetail) -> ToolSchema
             "required": ["action"],
         },
     )
-
-
-def _listed(offered: Sequence[McpTool], detail: ListDetail) -> str:
-    match detail:
-        case "lines":
-            return "".join(f"\n- {tool.name}: {one_line(tool.description, MAX_LINE_CHARS)}" for tool in offered)
-        case "names":
-            return ", ".join(tool.name for tool in offered)
-        case "numbers":
-            counts = Counter(tool.server.name for tool in offered)
-            return ", ".join(f"{name} ({number} tools)" for name, number in counts.items())
 
 
 SHARE_OF_WINDOW = 0.1
@@ -486,7 +481,8 @@ class McpHub:
         match server.state:
             case ServerState.READY:
                 self._collect()
-                names = {self._names[server.name, tool.name] for tool in server.offer.tools if server.offers(tool.name)}
+                offered = (tool.name for tool in server.offer.tools if server.spec.settings.offers(tool.name))
+                names = {self._names[server.name, name] for name in offered}
                 if self._told is not None and not names <= self._told:
                     self._told |= names
                     text = f"Tools of the MCP server {server.name} came after the model was told of its tools."

@@ -159,9 +159,6 @@ class McpServer:
     def name(self) -> str:
         return self.spec.name
 
-    def offers(self, tool: str) -> bool:
-        return self.spec.settings.offers(tool)
-
     def start(self) -> None:
         if self.spec.settings.enabled and (self._task is None or self._task.done()):
             self._stopping = False
