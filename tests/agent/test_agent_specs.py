@@ -12,7 +12,7 @@ from tui_agent.agent.permissions import Action, decide
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.resources import prompt
 from tui_agent.session.effort import Effort
-from tui_agent.session.entries import SystemEntry, ToolResultEntry, ToolStatus
+from tui_agent.session.entries import SystemEntry, ToolStatus
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.task import TaskTool
 
@@ -96,23 +96,24 @@ async def test_a_primary_agent_takes_the_main_agents_place_in_its_mode(tmp_path:
         "---\ndescription: d\nmode: primary\ntools: [read, ls]\npermissions:\n  read: {secret*: deny}\n---\nYou review."
     )
     write(tmp_path / "config/agents/reviewer.md", text)
-    client = ScriptedClient(
+    harness = make_agent(
+        tmp_path,
         [
             Reply("One."),
             Reply(calls=(Call("bash", '{"command": "ls"}'), Call("read", '{"path": "secret.txt"}'))),
             Reply("k"),
-        ]
+        ],
+        knowledge=knowledge(tmp_path),
     )
-    harness = make_agent(tmp_path, client, knowledge=knowledge(tmp_path))
     write(tmp_path / "project/secret.txt", "x")
     await harness.say("hi")
     harness.agent.change_mode("reviewer")
     await harness.say("review")
-    heads = [entry for entry in harness.path() if isinstance(entry, SystemEntry)]
+    heads = harness.entries(SystemEntry)
     assert heads[0].blocks[0] == prompt("system")
     assert heads[1].blocks[0] == "You review."
-    assert [tool.name for tool in client.requests[1].tools] == ["read", "ls"]
-    unknown, denied = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    assert [tool.name for tool in harness.client.requests[1].tools] == ["read", "ls"]
+    unknown, denied = harness.results()
     assert "There is no tool 'bash'" in unknown.output
     assert denied.status is ToolStatus.DENIED
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.agents import make_agent
 from tests.support.knowledge import write
-from tests.support.scripted_client import Reply, ScriptedClient
+from tests.support.scripted_client import Reply
 from tui_agent.agent.attachments import FILE_BYTES, Naming, Prepared, load_message
 from tui_agent.agent.mentions import FileMention, entry_mentions, file_mentions, has_mention
 from tui_agent.session.entries import FilePart, ImagePart, TextPart
@@ -95,7 +95,7 @@ class Place:
     """A directory, and a session in which three entries were made."""
 
     def __init__(self, tmp_path: Path) -> None:
-        self.harness = make_agent(tmp_path, ScriptedClient([Reply("It is in views.py.")]))
+        self.harness = make_agent(tmp_path, [Reply("It is in views.py.")])
         self.cwd = tmp_path / "project"
 
     async def load(self, text: str, **arguments: Any) -> Prepared:

@@ -27,8 +27,7 @@ def start(command: str) -> Reply:
 
 async def test_a_job_outlives_its_run_and_ends_with_the_agent(tmp_path: Path) -> None:
     look = Reply(calls=(Call("job", "{}"),))
-    client = ScriptedClient([start("echo up; sleep 300"), Reply("It runs."), look, Reply("Still there.")])
-    harness = make_agent(tmp_path, client)
+    harness = make_agent(tmp_path, [start("echo up; sleep 300"), Reply("It runs."), look, Reply("Still there.")])
     await harness.say("start it")
     (job,) = harness.agent.jobs
     assert job.running
@@ -37,7 +36,7 @@ async def test_a_job_outlives_its_run_and_ends_with_the_agent(tmp_path: Path) ->
     assert [event.jobs[0].running for event in harness.of(JobsChanged)][:1] == [True]
     harness.agent.interrupt()
     await harness.say("and now?")
-    results = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    results = harness.results()
     assert results[0].output.startswith("up\n[Job 1 is running")
     assert results[1].output.startswith("Job 1 is running")
     assert harness.agent.jobs.find(1).tail(20_000) == "up\n"
@@ -65,15 +64,15 @@ async def test_what_a_job_has_made_is_judged_and_seen_when_a_tool_looks(tmp_path
 
 async def test_an_end_nobody_waited_for_is_told_to_the_user_and_with_the_next_request(tmp_path: Path) -> None:
     go = tmp_path / "go"
-    client = ScriptedClient(
+    harness = make_agent(
+        tmp_path,
         [
             start(f"while [ ! -e {go} ]; do sleep 0.02; done; exit 4"),
             Reply("Started."),
             Reply("It failed."),
             Reply("Yes."),
-        ]
+        ],
     )
-    harness = make_agent(tmp_path, client)
     await harness.say("start it")
     go.touch()
     await harness.until(lambda: bool(harness.of(Notice)))
@@ -81,9 +80,9 @@ async def test_an_end_nobody_waited_for_is_told_to_the_user_and_with_the_next_re
     assert notice.severity == "warning"
     assert "Job 1 ended after" in notice.message
     assert "exit code 4" in notice.message
-    before = client.requests[-1].messages
+    before = harness.client.requests[-1].messages
     await harness.say("how is it?")
-    told = client.requests[-1].messages
+    told = harness.client.requests[-1].messages
     assert [message.content for message in told[: len(before)]] == [message.content for message in before]
     assert "Job 1 ended after" in str(told[-1])
     await harness.say("really?")
@@ -95,7 +94,8 @@ async def test_an_end_nobody_waited_for_is_told_to_the_user_and_with_the_next_re
 async def test_an_end_that_is_known_is_not_told_again(tmp_path: Path) -> None:
     wait = Reply(calls=(Call("job", json.dumps({"id": 1, "wait": 20})),))
     stop = Reply(calls=(Call("job", json.dumps({"id": 3, "stop": True})),))
-    client = ScriptedClient(
+    harness = make_agent(
+        tmp_path,
         [
             start("exit 3"),
             start("read x"),
@@ -105,9 +105,8 @@ async def test_an_end_that_is_known_is_not_told_again(tmp_path: Path) -> None:
             stop,
             Reply("Gone."),
             Reply("Fine."),
-        ]
+        ],
     )
-    harness = make_agent(tmp_path, client)
     await harness.say("start them")
     await harness.say("and one more")
     await harness.say("well?")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import Harness, make_agent
-from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.scripted_client import Call, Reply
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import CacheMissed, ToolFinished
 from tui_agent.context.cache import BreakCause
@@ -32,7 +32,7 @@ class Clock:
 
 def agent(tmp_path: Path, *usages: Usage, settings: ContextSettings = LEAST) -> Harness:
     replies = [Reply(f"Answer {number}.", usage=usage) for number, usage in enumerate(usages)]
-    return make_agent(tmp_path, ScriptedClient(replies), settings=settings)
+    return make_agent(tmp_path, replies, settings=settings)
 
 
 async def say(harness: Harness, *texts: str) -> None:
@@ -92,7 +92,7 @@ async def test_a_cache_that_cooled_before_the_message_is_no_surprise_but_one_tha
     clock = Clock()
     slow = Reply("Wait.", calls=(Call("bash", '{"command": "true"}'),), usage=WARM)
     script = [Reply("One.", usage=FIRST), slow, Reply("Done.", usage=MISS), Reply("Late.", usage=MISS)]
-    harness = make_agent(tmp_path, ScriptedClient(script), settings=LEAST, clock=clock, session_clock=clock)
+    harness = make_agent(tmp_path, script, settings=LEAST, clock=clock, session_clock=clock)
     await harness.say("one")
 
     def pass_time(event: object) -> None:

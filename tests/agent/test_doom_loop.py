@@ -212,7 +212,6 @@ SENTENCE = "Wait, let me look at the function again. It takes a path and returns
     [SENTENCE, SENTENCE * 3 + "\n\n", "-", "\n", "ha ", "She loves to wear a collar. ", "- Check the file.\n", "@"],
 )
 def test_a_text_that_repeats_itself_is_stopped_soon(unit):
-    """As the answerer looks: every 200 characters."""
     text = "Here is what I found. " + unit * 5_000
     ends = range(CHECKED_CHARS, 20_000, CHECKED_CHARS)
     end = next(end for end in ends if find_repetition(text[:end]))

@@ -84,18 +84,6 @@ async def test_a_model_that_can_not_be_told_gets_nothing_and_only_a_choice_is_to
     assert harness.notices() == [f"{MODEL} can't be told how much to think: low has no effect."]
 
 
-async def test_another_model_is_asked_for_what_it_has_of_the_same_choice(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply("One."), Reply("Two.")])
-    harness = make_agent(tmp_path, client)
-    harness.directory.efforts["test/small"] = (Effort.LOW, Effort.MEDIUM)
-    harness.agent.change_effort(Effort.MAX)
-    await harness.say("go")
-    harness.agent.change_model("test/small")
-    await harness.say("go on")
-    assert asked(client) == [Effort.MAX, Effort.MEDIUM]
-    assert harness.notices() == ["test/small has no effort max: it is asked for medium. It has low, medium."]
-
-
 @pytest.mark.parametrize(("own", "expected"), [(Effort.LOW, Effort.LOW), (None, Effort.HIGH)])
 async def test_a_subagent_thinks_as_its_kind_says_or_as_its_parent_does(
     tmp_path: Path, own: Effort | None, expected: Effort

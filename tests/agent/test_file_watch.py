@@ -21,7 +21,6 @@ needs_inotify = pytest.mark.skipif(sys.platform != "linux", reason="inotify is L
 
 
 def filled(root: Path) -> Path:
-    """A project with ignored files and directories, a cache and a directory without files."""
     for place in PLACES:
         (root / place).mkdir(parents=True, exist_ok=True)
     (root / ".gitignore").write_text("build/\n*.log\n!keep.log\n")
@@ -32,7 +31,6 @@ def filled(root: Path) -> Path:
 
 
 def change(root: Path, chance: random.Random) -> None:
-    """Do something to a file or directory, as any program might."""
     path = root / chance.choice(PLACES) / chance.choice(NAMES)
     other = root / chance.choice(PLACES) / chance.choice(NAMES)
     place = root / chance.choice(PLACES[1:])

@@ -2,20 +2,27 @@
 
 import json
 import subprocess
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.agents import make_agent
+from tests.support.agents import Harness, make_agent
+from tests.support.knowledge import knowledge, skill, write
+from tests.support.mcp_place import QUICK, Place
 from tests.support.scripted_client import Reply, ScriptedClient
+from tui_agent.agent.context_map import ContextBlock
 from tui_agent.agent.events import HeadKnown, Notice
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.tokens import count_text
-from tui_agent.session.entries import ShellEntry
+from tui_agent.session.entries import SystemEntry
+from tui_agent.tools.registry import builtin_tools
+from tui_agent.tools.skill import SkillTool
+from tui_agent.tools.task import TaskTool
 
 
 async def test_the_head_is_measured_before_the_first_message_as_after_it(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, ScriptedClient([Reply("Done.", usage=None)]))
+    harness = make_agent(tmp_path, [Reply("Done.", usage=None)])
     agent = harness.agent
     assert agent.context_size().fixed < 10  # not read yet: nothing waits for it
     await agent.warm()
@@ -61,8 +68,7 @@ def qwen_text(request: ModelRequest) -> str:
 
 
 async def test_a_model_without_tools_is_sent_none_and_that_is_said_once(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply("Hello."), Reply("Again.")])
-    harness = make_agent(tmp_path, client)
+    harness = make_agent(tmp_path, [Reply("Hello."), Reply("Again.")])
     harness.directory.without_tools.add(harness.agent.model)
     await harness.agent.warm()
     assert harness.agent.context_size().fixed < 700
@@ -70,22 +76,52 @@ async def test_a_model_without_tools_is_sent_none_and_that_is_said_once(tmp_path
     await harness.say("Hello")
     await harness.say("And again")
 
-    assert [request.tools for request in client.requests] == [(), ()]
+    assert [request.tools for request in harness.client.requests] == [(), ()]
     (said,) = [notice.message for notice in harness.of(Notice) if "takes no tools" in notice.message]
     assert said.startswith(harness.agent.model)
 
 
-async def test_it_follows_mode_and_what_comes_before_the_first_message(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, ScriptedClient([Reply("Done.")]))
-    agent = harness.agent
-    await agent.warm()
-    head = agent.inspector.next_request().messages[:2]
-    agent.change_mode("plan")
-    assert agent.inspector.next_request().messages[:2] != head
-    fixed = agent.context_size().fixed
-    harness.session.append(ShellEntry(command="ls", output="a\n" * 500))
-    assert agent.context_size().fixed == fixed
-    assert agent.context_size().history > 400
-    await harness.say("Hello")
-    assert agent.inspector.next_request().messages[:2] != head
-    assert harness.kinds().count("system") == 1
+# -- The context map names everything the head is made of, and the parts add up to what is measured --------------------
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    (tmp_path / "servers").mkdir()
+    found = Place(tmp_path / "servers", QUICK)
+    yield found
+    await found.hub.aclose()
+
+
+async def started(tmp_path: Path, place: Place, window: int = 100_000) -> Harness:
+    """Return an agent that knows of everything a head can tell, after its first answer."""
+    write(tmp_path / "project/AGENTS.md", "Use tabs.")
+    write(tmp_path / "config/AGENTS.md", "Answer in short.")
+    skill(tmp_path / "project/.agents/skills")
+    write(tmp_path / "config/agents/reviewer.md", "---\ndescription: reviews changes\n---\nYou review.\n")
+    known = knowledge(tmp_path, trusted=lambda: True)
+    await place.hub.settle()
+    tools = (*builtin_tools(), TaskTool(), SkillTool(lambda: known.skills, lambda: known.offers_skills))
+    client = ScriptedClient([Reply("Hello.", usage=None)])
+    harness = make_agent(tmp_path, client, tools=tools, mcp=place.hub, knowledge=known, window=window)
+    await harness.say("hi")
+    return harness
+
+
+def head_of(harness: Harness) -> list[ContextBlock]:
+    return [block for block in harness.agent.inspector.map().blocks if block.kind in {"system", "tool_schema"}]
+
+
+async def test_every_token_of_the_head_has_a_name(tmp_path: Path, place: Place) -> None:
+    place.add_stdio(allow=("add", "fail"))
+    harness = await started(tmp_path, place)
+    blocks = head_of(harness)
+    assert sum(block.tokens for block in blocks) == harness.agent.context_size().fixed
+    head = harness.entries(SystemEntry)[0]
+    assert {block.tool for block in blocks if block.tool} == {tool.name for tool in head.tools}
+    assert {"tracker_add", "tracker_fail", "task", "skill", "bash"} <= {block.tool for block in blocks}
+    labels = " | ".join(block.label for block in blocks if not block.tool)
+    for part in ("AGENTS.md", "config", "skills", "agents", "environment"):
+        assert part in labels, labels
+    assert all(block.tokens for block in blocks)
+    shown = harness.agent.inspector.map()
+    assert shown.estimate == shown.size.total

@@ -7,7 +7,6 @@ from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.tools.test_read import png
 from tui_agent.agent.events import CompactionEnded, Notice
-from tui_agent.context.cache import BreakCause, prefix_break
 from tui_agent.context.request import ImageRef, ModelRequest
 from tui_agent.context.settings import ContextSettings, ImageSettings
 from tui_agent.session.entries import ImagePart, PruneEntry, TextPart, ToolResultEntry
@@ -18,7 +17,7 @@ def images(request: ModelRequest) -> int:
 
 
 def prunes(harness: Harness) -> list[PruneEntry]:
-    return [entry for entry in harness.path() if isinstance(entry, PruneEntry)]
+    return harness.entries(PruneEntry)
 
 
 def draw(tmp_path: Path, count: int, size: tuple[int, int] = (8, 8)) -> list[Call]:
@@ -38,28 +37,13 @@ def limited(**fields: float) -> ContextSettings:
 
 
 async def test_images_read_one_after_another_never_pass_the_setting(tmp_path: Path) -> None:
-    client = ScriptedClient([*(Reply(calls=(call,)) for call in draw(tmp_path, 25)), Reply("All seen.")])
-    harness = make_agent(tmp_path, client)
+    harness = make_agent(tmp_path, [*(Reply(calls=(call,)) for call in draw(tmp_path, 25)), Reply("All seen.")])
     await harness.say("Look at all of them.")
-    assert [images(request) for request in client.requests] == [*range(21), *range(10, 15)]
+    assert [images(request) for request in harness.client.requests] == [*range(21), *range(10, 15)]
     (prune,) = prunes(harness)
     assert (len(prune.targets), prune.reason) == (11, "too many images")
-    told = client.requests[-1].messages
+    told = harness.client.requests[-1].messages
     assert any("0.png" in message.text and "recall" in message.text for message in told if message.role == "tool")
-
-
-async def test_the_break_of_the_cache_is_the_prunes_and_undoing_it_brings_the_images_back(tmp_path: Path) -> None:
-    client = ScriptedClient([*(Reply(calls=(call,)) for call in draw(tmp_path, 4)), Reply("All seen."), Reply("Yes.")])
-    harness = make_agent(tmp_path, client, settings=limited(max_count=3))
-    await harness.say("Look.")
-    (prune,) = prunes(harness)
-    before, after = client.requests[3], client.requests[4]
-    found = prefix_break(before, after, [entry for entry in harness.path() if entry.id > max(prune.targets)])
-    assert found is not None
-    assert (found.cause, found.entry_id) == (BreakCause.PRUNE, prune.id)
-    assert images(after) == 1
-    await harness.agent.navigator.go(prune.parent_id)
-    assert images(harness.agent.inspector.next_request()) == 4
 
 
 async def test_heavy_images_are_pruned_by_their_share_of_the_history(tmp_path: Path) -> None:
@@ -73,11 +57,10 @@ async def test_heavy_images_are_pruned_by_their_share_of_the_history(tmp_path: P
 
 
 async def test_a_message_with_more_than_are_allowed_says_so(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply("I see none.")])
-    harness = make_agent(tmp_path, client, settings=limited(max_count=3))
+    harness = make_agent(tmp_path, [Reply("I see none.")], settings=limited(max_count=3))
     harness.agent.submit((TextPart(text="look"), *attached(harness, 5)))
     await harness.ended()
-    assert images(client.requests[0]) == 0
+    assert images(harness.client.requests[0]) == 0
     (notice,) = harness.of(Notice)
     assert "5 new images are not sent: a request holds at most 3 images" in notice.message
 
@@ -98,7 +81,7 @@ async def test_a_pruned_image_is_recalled_as_an_image(tmp_path: Path) -> None:
     client = ScriptedClient(script)
     harness = make_agent(tmp_path, client, settings=limited(max_count=2))
     await harness.say("Look.")
-    results = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    results = harness.results()
     assert found[0] in prunes(harness)[0].targets
     assert results[3].attachments == results[0].attachments
     assert images(client.requests[-1]) == 2

@@ -140,7 +140,7 @@ class TestWhatACommandOfAProjectNames:
     """A command that came with a project can't have files attached that its user did not name."""
 
     async def problem(self, tmp_path: Path, text: str, typed: str = "") -> str | None:
-        harness = make_agent(tmp_path, ScriptedClient([]))
+        harness = make_agent(tmp_path, [])
         project, put_blob = harness.agent.ports.project, harness.agent.ports.put_blob
         naming = Naming(text, project, typed)
         return (await load_message(text, project, harness.session, put_blob, naming=naming)).problem
@@ -158,8 +158,7 @@ class TestWhatACommandOfAProjectNames:
 
     async def test_the_user_is_told(self, tmp_path: Path, key: Path) -> None:
         write(tmp_path / "project/.claude/commands/show.md", f"Show @{key}")
-        client = ScriptedClient([Reply("done")])
-        harness = make_agent(tmp_path, client, knowledge=knowledge(tmp_path))
+        harness = make_agent(tmp_path, [Reply("done")], knowledge=knowledge(tmp_path))
         prepared = await prepare_command("show", "", harness.session, harness.agent.ports)
         assert prepared is not None
         assert "canary" not in str(prepared.parts)

@@ -1,15 +1,26 @@
 """Which instruction files there are, how they get into the head, and when the head follows them."""
 
+import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.agents import make_agent
-from tests.support.knowledge import folders, knowledge, write
+from tests.support.knowledge import folders, knowledge, skill, write
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.agent_specs import load_specs
+from tui_agent.agent.events import PermissionAsked
+from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.instructions import FILE_BYTES
+from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.context.budget import head_parts
 from tui_agent.context.tokens import TokenCounter
-from tui_agent.session.entries import CompactionEntry, SystemEntry, UserEntry
+from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes, with_note, without_note
+from tui_agent.places import ACTING, PLACES, Place
+from tui_agent.resources import prompt
+from tui_agent.session.entries import CompactionEntry, SystemEntry, ToolResultEntry, UserEntry
+from tui_agent.trust import TrustStore, project_state
 
 
 def names(tmp_path: Path, *instructions: str, cwd: str = "") -> list[str]:
@@ -17,7 +28,7 @@ def names(tmp_path: Path, *instructions: str, cwd: str = "") -> list[str]:
 
 
 def heads(harness) -> list[SystemEntry]:
-    return [entry for entry in harness.path() if isinstance(entry, SystemEntry)]
+    return harness.entries(SystemEntry)
 
 
 # -- which files ------------------------------------------------------------------------------------------------
@@ -87,8 +98,7 @@ async def test_instructions_stand_in_the_opening_and_the_context_map_names_them(
 
 async def test_a_change_is_told_once_and_taken_in_at_the_next_cache_break(tmp_path: Path) -> None:
     path = write(tmp_path / "project/AGENTS.md", "Use tabs.")
-    client = ScriptedClient([Reply("Yes.")])
-    harness = make_agent(tmp_path, client, knowledge=knowledge(tmp_path))
+    harness = make_agent(tmp_path, [Reply("Yes.")], knowledge=knowledge(tmp_path))
     await harness.say("hi")
     write(path, "Use spaces.")
     await harness.say("again")
@@ -105,7 +115,7 @@ async def test_a_change_is_told_once_and_taken_in_at_the_next_cache_break(tmp_pa
 
 async def test_a_compaction_takes_changes_in_and_nothing_changes_without_one(tmp_path: Path) -> None:
     path = write(tmp_path / "project/AGENTS.md", "Use tabs.")
-    harness = make_agent(tmp_path, ScriptedClient([Reply("Yes.")]), knowledge=knowledge(tmp_path))
+    harness = make_agent(tmp_path, [Reply("Yes.")], knowledge=knowledge(tmp_path))
     await harness.say("hi")
     write(path, "Use spaces.")
     leaf = harness.session.leaf
@@ -178,3 +188,173 @@ def test_no_instructions_of_other_peoples_code_or_outside_or_just_read(tmp_path:
     assert loaded.nearby(paths, set()) == ()
     assert [item.name for item in loaded.nearby(["web/new.ts"], set())] == ["web/AGENTS.md"]
     assert loaded.nearby(["web/new.ts"], {"web/AGENTS.md"}) == ()
+
+
+# -- Notes of a project: written by the model or the user, in the head of every later session --------------------------
+
+
+def noted(tmp_path: Path, tokens: int = 2_000) -> Knowledge:
+    project = tmp_path / "project"
+    folders = Folders(project, project, tmp_path / "config", tmp_path / "home")
+    return Knowledge(Sources(folders, (), tokens))
+
+
+def write_notes(tmp_path: Path, *notes: str) -> Path:
+    path = tmp_path / "project" / NOTES_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("# Notes\n" + "".join(f"- {note}\n" for note in notes))
+    return path
+
+
+async def test_the_model_writes_a_note_after_the_user_allowed_it(tmp_path: Path) -> None:
+    call = Call("remember", json.dumps({"note": "Tests need  make services."}))
+    harness = make_agent(tmp_path, [Reply(calls=(call,)), Reply("Noted.")], rules=())
+
+    await harness.say("remember that")
+
+    (asked,) = (event.request for event in harness.events if isinstance(event, PermissionAsked))
+    assert "+- Tests need make services." in asked.needs[0].detail
+    assert (tmp_path / "project" / NOTES_FILE).read_text() == "# Notes\n- Tests need make services.\n"
+    (result,) = (entry for entry in harness.path() if isinstance(entry, ToolResultEntry))
+    assert result.metadata.modified_files == (NOTES_FILE,)
+
+
+async def test_the_head_has_the_notes_and_the_map_their_tokens(tmp_path: Path) -> None:
+    write_notes(tmp_path, "Tests need make services.", "The user prefers tabs.")
+    harness = make_agent(tmp_path, [Reply("Hello.")], knowledge=noted(tmp_path))
+
+    await harness.say("hello")
+
+    assert "- The user prefers tabs." in harness.client.requests[0].messages[1].text
+    block = next(block for block in harness.agent.inspector.map().blocks if block.label == NOTES_FILE)
+    assert block.tokens > 10
+
+
+def test_of_many_notes_the_newest_are_shown_within_the_budget(tmp_path: Path) -> None:
+    write_notes(tmp_path, *(f"note number {number}" for number in range(100)))
+    known = noted(tmp_path, 50)
+    known.load()
+
+    (section,) = known.sections(100_000, lambda text: len(text.split()))
+
+    assert "note number 99" in section
+    assert "[90 older notes are in the file only.]" in section
+    assert section.index("note number 98") < section.index("note number 99")
+    assert noted(tmp_path, 0).sections(100_000, len) == ()
+
+
+def test_notes_that_lead_out_of_the_project_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "secret.md").write_text("- a secret\n")
+    path = write_notes(tmp_path)
+    path.unlink()
+    path.symlink_to(tmp_path / "secret.md")
+    known = noted(tmp_path)
+    known.load()
+
+    assert known.sections(100_000, len) == ()
+    assert "leads out of the project" in known.problems[0]
+    with pytest.raises(NoteError):
+        read_notes(tmp_path / "project")
+
+
+def test_notes_are_lines_that_come_and_go() -> None:
+    text = with_note(with_note("", "one"), "two\nlines")
+
+    assert notes_in(text) == ["one", "two lines"]
+    assert without_note(text, "one") == "# Notes\n- two lines\n"
+    for wrong in ("one", " ", "x" * 501):
+        with pytest.raises(NoteError):
+            with_note(text, wrong)
+    assert notes_in(with_note("Own words.\n\n- old\n", "new")) == ["old", "new"]
+
+
+# -- What other programs' files tell the agent: read in their places, listed with them, never allowed more than here ---
+
+
+OPENCODE = """---
+description: reads
+model: x/y
+tools:
+  edit: false
+  bash: false
+permission:
+  webfetch: deny
+  read: allow
+---
+Read."""
+CLAUDE = "---\nname: rev\ndescription: reviews\ntools: Read, Grep\nmodel: sonnet\n---\nReview."
+
+
+@pytest.mark.parametrize("place", [place for place in PLACES if place.kind in {"commands", "agents", "skills"}])
+def test_every_place_of_the_table_is_read_and_listed(tmp_path: Path, place: Place) -> None:
+    for base, folder in (("project", place.project), ("home", place.home)):
+        if folder and place.kind == "skills":
+            skill(tmp_path / base / folder, base)
+        elif folder:
+            write(tmp_path / base / folder / f"{base}.md", "---\ndescription: d\n---\ntext")
+        else:
+            continue
+        loaded = knowledge(tmp_path, trusted=lambda: True)
+        shown = folder if base == "project" else f"~/{folder}"
+        origin = f"{shown}, of {place.whose}" if place.whose else shown
+        origins = {
+            "commands": {command.name: command.origin for command in loaded.commands},
+            "agents": {spec.name: spec.origin for spec in loaded.specs},
+            "skills": dict.fromkeys(loaded.skills, origin),
+        }
+        assert origins[place.kind][base] == origin
+
+
+def test_the_trust_question_lists_what_acts_and_nothing_else(tmp_path: Path) -> None:
+    project = folders(tmp_path).project
+    for place in PLACES:
+        if place.project and not place.project.endswith(".md"):
+            write(project / place.project / "x.md", "text")
+    expected = {
+        (ACTING[place.kind], f"{place.project}/x.md")
+        for place in PLACES
+        if place.kind in ACTING and place.project and place.project != ".claude/hooks"
+    }
+    listed = {(item.kind, item.name) for item in project_state(project, TrustStore(tmp_path / "trust.json")).items}
+    assert listed - expected == {("file", ".tui-agent/skills/x.md")}
+    assert expected <= listed
+    write(project / ".tui-agent/config.toml", "")
+    again = {item.name for item in project_state(project, TrustStore(tmp_path / "trust.json")).items}
+    assert ".claude/hooks/x.md" in again
+
+
+def test_agents_of_other_programs_get_no_more_than_they_ask_for(tmp_path: Path) -> None:
+    write(tmp_path / "project/.opencode/agent/reader.md", OPENCODE)
+    write(tmp_path / "project/.opencode/agent/off.md", "---\ndescription: d\ndisable: true\n---\ntext")
+    write(tmp_path / "project/.claude/agents/rev.md", CLAUDE)
+    write(tmp_path / "home/.claude/agents/calm.md", "---\ndescription: d\ndisallowedTools: Bash, Write\n---\ntext")
+    problems: list[str] = []
+    found = {spec.name: spec for spec in load_specs(folders(tmp_path), prompt, problems=problems)}
+    assert problems == []
+    reader, rev, calm = found["reader"], found["rev"], found["calm"]
+    assert reader.primary
+    assert reader.subagent
+    assert reader.model == "x/y"
+    assert [reader.allows(tool) for tool in ("read", "edit", "bash")] == [True, False, False]
+    assert [str(rule.permission) for rule in reader.rules] == ["webfetch"]
+    assert (rev.model, rev.tools, rev.primary) == (None, ("read", "grep"), False)
+    assert [calm.allows(tool) for tool in ("read", "write", "bash")] == [True, False, False]
+    assert "off" not in found
+    assert "rev" not in {spec.name for spec in load_specs(folders(tmp_path), prompt, trusted=lambda: False)}
+
+
+def test_instructions_of_other_programs(tmp_path: Path) -> None:
+    write(tmp_path / "project/GEMINI.md", "from gemini")
+    write(tmp_path / "project/src/.github/copilot-instructions.md", "from copilot")
+    rules = tmp_path / "project/.cursor/rules"
+    write(rules / "always.mdc", "---\nalwaysApply: true\n---\nalways")
+    write(rules / "web.mdc", "---\ndescription: d\nglobs: *.{ts,tsx}, web/**\nalwaysApply: false\n---\nfor the web")
+    write(rules / "chosen.mdc", "---\ndescription: d\n---\nchosen")
+    loaded = knowledge(tmp_path, cwd="src")
+    assert [item.text for item in loaded.instructions] == ["from gemini", "from copilot", "always"]
+    write(tmp_path / "project/src/a.tsx", "")
+    for path in ("src/a.tsx", "web/x/y.css"):
+        assert [item.text for item in loaded.nearby([path], set())] == ["for the web"]
+    assert loaded.nearby(["src/a.py"], set()) == ()
+    assert loaded.nearby(["src/a.tsx"], {".cursor/rules/web.mdc"}) == ()
+    assert loaded.problems == ()

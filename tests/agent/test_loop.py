@@ -1,18 +1,25 @@
 """A run from a message to an idle agent: what is in the tree afterwards, and what the model was sent."""
 
 import asyncio
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.support.agents import MODEL, FixedDirectory, make_agent
+from tests.support.agents import MODEL, FixedDirectory, Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient, call
+from tests.support.texts import said
+from tui_agent.agent.agent import MAX_ENTRIES_AT_ONCE, Agent
+from tui_agent.agent.channel import EventChannel, Journal
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import (
+    AgentEvent,
+    CostKnown,
     Decision,
+    EntryAppended,
     Notice,
     PermissionAnswer,
     PermissionAsked,
@@ -31,16 +38,19 @@ from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.model.errors import LOADING_DELAY, LOADING_PATIENCE
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolStatus, UserEntry
+from tui_agent.session.errors import StoreError
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
 
 
 async def test_what_the_model_gets_wrong_is_answered_to_the_model(tmp_path: Path) -> None:
-    client = ScriptedClient(
+    harness = make_agent(
+        tmp_path,
         [
             Reply(calls=(Call("raed", "{}"), Call("read", '{"path": '), call("read", path="missing.txt"))),
             Reply("Sorry."),
-        ]
+        ],
     )
-    harness = make_agent(tmp_path, client)
     ended = await harness.say("go")
     assert ended.reason == "done"
     unknown, invalid, missing = harness.results()
@@ -61,11 +71,10 @@ async def test_more_calls_than_one_answer_may_make_are_refused_with_a_result_eac
 
 
 async def test_the_step_limit_forces_an_answer_without_tools(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply(calls=(call("ls", path="."),))])
-    harness = make_agent(tmp_path, client, max_steps=3)
+    harness = make_agent(tmp_path, [Reply(calls=(call("ls", path="."),))], max_steps=3)
     ended = await harness.say("go")
     assert ended == RunEnded("step_limit", steps=3)
-    assert [request.tool_choice for request in client.requests] == ["auto", "auto", "none"]
+    assert [request.tool_choice for request in harness.client.requests] == ["auto", "auto", "none"]
     synthetic = [entry for entry in harness.path() if isinstance(entry, UserEntry) and entry.synthetic]
     assert [entry.synthetic for entry in synthetic] == ["step_limit"]
     assert harness.results()[-1].status is ToolStatus.DENIED
@@ -81,18 +90,17 @@ async def interrupted(harness) -> RunEnded:
 
 
 async def test_interrupt_while_streaming_keeps_what_came(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply("Half an answer", hang=True), Reply("Whole.")])
-    harness = make_agent(tmp_path, client)
+    harness = make_agent(tmp_path, [Reply("Half an answer", hang=True), Reply("Whole.")])
     harness.agent.submit("go")
-    await asyncio.wait_for(client.hanging.wait(), 60)
+    await asyncio.wait_for(harness.client.hanging.wait(), 60)
     assert (await interrupted(harness)).reason == "interrupted"
     answer = harness.path()[-1]
     assert isinstance(answer, AssistantEntry)
     assert (answer.text, answer.interrupted) == ("Half an answer", True)
-    assert client.closed == 1
+    assert harness.client.closed == 1
     harness.agent.retry()
     assert (await harness.ended()).reason == "done"
-    assert client.requests[-1].messages[-1].role == "user", "a request never ends in an answer"
+    assert harness.client.requests[-1].messages[-1].role == "user", "a request never ends in an answer"
 
 
 async def test_interrupt_while_a_command_runs_keeps_its_output_and_ends_it(
@@ -100,8 +108,7 @@ async def test_interrupt_while_a_command_runs_keeps_its_output_and_ends_it(
 ) -> None:
     monkeypatch.setattr("tui_agent.processes.watcher.TERM_GRACE_SECONDS", 1.5)
     command = "trap '' TERM; echo started; echo $$ > pid; sleep 60 & wait; sleep 60"
-    client = ScriptedClient([Reply(calls=(call("bash", command=command), call("ls", path="."))), Reply("Fine.")])
-    harness = make_agent(tmp_path, client)
+    harness = make_agent(tmp_path, [Reply(calls=(call("bash", command=command), call("ls", path="."))), Reply("Fine.")])
     harness.agent.submit("go")
     await harness.until(lambda: any("started" in event.text for event in harness.of(ToolOutput)))
     assert (await interrupted(harness)).reason == "interrupted"
@@ -129,8 +136,7 @@ async def test_interrupt_during_the_countdown(tmp_path: Path) -> None:
 
 
 async def test_interrupt_before_anything_happened(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply("Ok.")])
-    harness = make_agent(tmp_path, client)
+    harness = make_agent(tmp_path, [Reply("Ok.")])
     harness.agent.submit("go")
     harness.agent.interrupt()
     assert (await harness.ended()).reason == "interrupted"
@@ -148,13 +154,12 @@ async def no_wait(_seconds: float) -> None:
 
 async def test_a_passing_failure_is_tried_again_and_nothing_is_said_twice(tmp_path: Path) -> None:
     broken = Reply("Half", error=ModelError(ErrorKind.NETWORK, "The connection broke."))
-    client = ScriptedClient([broken, Reply("Whole.")])
-    harness = make_agent(tmp_path, client, sleep=no_wait)
+    harness = make_agent(tmp_path, [broken, Reply("Whole.")], sleep=no_wait)
     assert (await harness.say("go")).reason == "done"
     assert [entry.text for entry in harness.path() if isinstance(entry, AssistantEntry)] == ["Whole."]
     every = [header.kind for header in harness.session.skeleton()]
     assert every.count("assistant") == 2, "the failed attempt stays in the tree, beside the path"
-    assert "Half" not in request_bytes(client.requests[1]).decode()
+    assert "Half" not in request_bytes(harness.client.requests[1]).decode()
     assert harness.session.entry(harness.of(RetryScheduled)[0].kept).text == "Half"
 
 
@@ -175,8 +180,7 @@ async def test_a_server_that_loads_its_model_is_waited_for(tmp_path: Path) -> No
 
 
 async def test_a_lasting_failure_ends_the_run_with_a_sentence_and_can_be_retried(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply(error=ModelError(ErrorKind.AUTH, "The key was refused.")), Reply("Hello.")])
-    harness = make_agent(tmp_path, client)
+    harness = make_agent(tmp_path, [Reply(error=ModelError(ErrorKind.AUTH, "The key was refused.")), Reply("Hello.")])
     ended = await harness.say("go")
     assert (ended.reason, ended.error) == ("error", "The key was refused.")
     answer = harness.path()[-1]
@@ -184,17 +188,16 @@ async def test_a_lasting_failure_ends_the_run_with_a_sentence_and_can_be_retried
     assert answer.error == "The key was refused."
     harness.agent.retry()
     assert (await harness.ended()).reason == "done"
-    sent = client.requests[1]
+    sent = harness.client.requests[1]
     assert [message.role for message in sent.messages] == ["system", "user", "user"]  # the head's opening among them
 
 
 async def test_an_empty_answer_is_tried_again_a_few_times_only(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply("")])
-    harness = make_agent(tmp_path, client, sleep=no_wait)
+    harness = make_agent(tmp_path, [Reply("")], sleep=no_wait)
     ended = await harness.say("go")
     assert ended.reason == "error"
     assert "empty" in (ended.error or "")
-    assert 1 < len(client.requests) < 10
+    assert 1 < len(harness.client.requests) < 10
 
 
 async def test_a_stream_that_just_ends_is_a_failure(tmp_path: Path) -> None:
@@ -221,7 +224,7 @@ async def test_a_message_during_a_run_steers_it_after_the_tool_batch(tmp_path: P
     assert harness.of(QueueChanged)[-1] == QueueChanged(steer=("second",))
     harness.agent.answer_permission(harness.agent.question.call_id, PermissionAnswer(Decision.ONCE))
     await harness.ended()
-    users = [entry for entry in harness.path() if isinstance(entry, UserEntry)]
+    users = harness.entries(UserEntry)
     assert [(entry.text, entry.mid_run) for entry in users] == [("first", False), ("second", True)]
     assert harness.kinds() == ["system", "user", "assistant", "tool_result", "user", "assistant"]
     assert "<system-reminder>" in client.requests[1].messages[-1].text
@@ -243,8 +246,7 @@ async def test_a_follow_up_waits_until_the_agent_is_idle(tmp_path: Path) -> None
 
 
 async def test_changing_the_model_during_a_run_never_parts_a_call_from_its_result(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply(calls=(call("bash", command="rm -f gate"),)), Reply("Done.")])
-    harness = make_agent(tmp_path, client, answer=None)
+    harness = make_agent(tmp_path, [Reply(calls=(call("bash", command="rm -f gate"),)), Reply("Done.")], answer=None)
     harness.agent.submit("go")
     await harness.until(lambda: harness.agent.question is not None)
     harness.agent.change_model("test/other")
@@ -252,22 +254,21 @@ async def test_changing_the_model_during_a_run_never_parts_a_call_from_its_resul
     await harness.ended()
     kinds = harness.kinds()
     assert kinds == ["system", "user", "assistant", "tool_result", "model_change", "system", "assistant"]
-    assert client.requests[1].model == "test/other"
+    assert harness.client.requests[1].model == "test/other"
 
 
 async def test_a_command_of_the_user_is_told_to_the_model_unless_excluded(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply("I see.")])
-    harness = make_agent(tmp_path, client)
+    harness = make_agent(tmp_path, [Reply("I see.")])
     await harness.agent.run_shell("echo visible", excluded=False)
     await harness.agent.run_shell("echo hidden", excluded=True)
     await harness.say("what did I run?")
-    sent = request_bytes(client.requests[0]).decode()
+    sent = request_bytes(harness.client.requests[0]).decode()
     assert "visible" in sent
     assert "hidden" not in sent
 
 
 async def test_a_command_of_the_user_is_seen_at_once_and_can_be_stopped(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, ScriptedClient([Reply("x")]))
+    harness = make_agent(tmp_path, [Reply("x")])
     waiting = asyncio.ensure_future(harness.agent.run_shell("echo begun; sleep 60"))
     await harness.until(lambda: any("begun" in event.text for event in harness.of(ToolOutput)))
     assert [event.title for event in harness.of(ToolStarted)] == ["echo begun; sleep 60"]
@@ -279,13 +280,6 @@ async def test_a_command_of_the_user_is_seen_at_once_and_can_be_stopped(tmp_path
 
 
 # -- the tree -----------------------------------------------------------------------------------------------------
-
-
-async def test_a_full_context_stops_with_choices(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, ScriptedClient([Reply("x")]), window=500)
-    ended = await harness.say("hi")
-    assert ended.reason == "stopped"
-    assert "/model" in (ended.error or "")
 
 
 @pytest.mark.parametrize("kind", list(ErrorKind))
@@ -359,8 +353,7 @@ def at_the_end(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> No
 async def test_a_message_sent_in_the_instant_a_run_ends_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = ScriptedClient([Reply("First."), Reply("Second.")])
-    harness = make_agent(tmp_path, client)
+    harness = make_agent(tmp_path, [Reply("First."), Reply("Second.")])
     at_the_end(monkeypatch, lambda: harness.agent.submit("one more thing"))
     ended = await harness.say("hi")
     assert ended.reason == "done"
@@ -377,7 +370,7 @@ async def test_a_message_sent_in_the_instant_a_run_ends_is_answered(
 async def test_an_edit_made_in_the_instant_a_run_ends_is_not_kept_for_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    harness = make_agent(tmp_path, ScriptedClient([Reply("First.")]))
+    harness = make_agent(tmp_path, [Reply("First.")])
     at_the_end(monkeypatch, lambda: harness.agent.edit_context(2, "pin"))
     assert (await harness.say("hi")).reason == "done"
     assert harness.kinds() == ["system", "user", "assistant", "context_edit"]
@@ -390,32 +383,28 @@ async def test_a_server_that_insists_on_alternating_roles_gets_them_from_then_on
             raise ModelError(ErrorKind.INVALID_REQUEST, "It refused: conversation roles must alternate user/assistant.")
         return Reply("Yes.")
 
-    client = ScriptedClient(script)
-    harness = make_agent(tmp_path, client)
+    harness = make_agent(tmp_path, script)
     harness.session.append(UserEntry(parts=(TextPart(text="first, unanswered"),)))
     ended = await harness.say("second")
     assert ended.reason == "done"
-    assert len(client.requests) == 2
-    assert "first, unanswered" in client.requests[1].messages[-1].text
-    assert "second" in client.requests[1].messages[-1].text
+    assert len(harness.client.requests) == 2
+    assert "first, unanswered" in harness.client.requests[1].messages[-1].text
+    assert "second" in harness.client.requests[1].messages[-1].text
     assert sum("roles to alternate" in notice.message for notice in harness.of(Notice)) == 1
     await harness.say("third")
-    assert len(client.requests) == 3, "what was learnt holds"
+    assert len(harness.client.requests) == 3, "what was learnt holds"
 
 
 async def test_a_server_that_refuses_alternating_roles_too_is_asked_twice_and_no_more(tmp_path: Path) -> None:
     refusal = ModelError(ErrorKind.INVALID_REQUEST, "It refused: roles must alternate.")
-    client = ScriptedClient([Reply(error=refusal)])
-    harness = make_agent(tmp_path, client)
+    harness = make_agent(tmp_path, [Reply(error=refusal)])
     ended = await harness.say("hello")
-    assert (ended.reason, len(client.requests)) == ("error", 2)
+    assert (ended.reason, len(harness.client.requests)) == ("error", 2)
 
 
 async def test_an_overflow_without_numbers_teaches_a_smaller_window(tmp_path: Path) -> None:
-    """The first request is refused, and the server says no more than that."""
     small = ModelError(ErrorKind.CONTEXT_OVERFLOW, "The prompt is too long.")
-    client = ScriptedClient([Reply(error=small), Reply("Fine.")])
-    harness = make_agent(tmp_path, client, sleep=no_wait)
+    harness = make_agent(tmp_path, [Reply(error=small), Reply("Fine.")], sleep=no_wait)
 
     ended = await harness.say("word " * 9_000)
 
@@ -435,11 +424,10 @@ class NoLongest(FixedDirectory):
 @pytest.mark.parametrize(("reasoning", "share"), [("", 0.2), ("I think.", 0.5)])
 async def test_an_answer_may_take_what_is_kept_free_for_it(tmp_path: Path, reasoning: str, share: float) -> None:
     """Of a model that thinks half of what is free: its thinking is part of the answer."""
-    client = ScriptedClient([Reply("One.", reasoning=reasoning), Reply("Two.")])
-    harness = make_agent(tmp_path, client, directory=NoLongest(20_000))
+    harness = make_agent(tmp_path, [Reply("One.", reasoning=reasoning), Reply("Two.")], directory=NoLongest(20_000))
     await harness.say("hello")
     await harness.say("go on")
-    first, second = (request.max_output_tokens for request in client.requests)
+    first, second = (request.max_output_tokens for request in harness.client.requests)
     assert first is not None
     assert second is not None
     assert 3_500 < first <= 4_000
@@ -448,17 +436,179 @@ async def test_an_answer_may_take_what_is_kept_free_for_it(tmp_path: Path, reaso
 
 
 async def test_an_answer_cut_off_at_a_limit_ends_the_run_as_such(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, ScriptedClient([Reply("Half of", finish="length")]))
+    harness = make_agent(tmp_path, [Reply("Half of", finish="length")])
     assert (await harness.say("tell me")).reason == "length"
 
 
 async def test_what_a_refusal_counted_is_learnt(tmp_path: Path) -> None:
     refused = ModelError(ErrorKind.CONTEXT_OVERFLOW, "12,000 tokens > 10000 maximum", window=10_000, sent=12_000)
-    client = ScriptedClient([Reply(error=refused), Reply("Fine.")])
-    harness = make_agent(tmp_path, client, sleep=no_wait)
+    harness = make_agent(tmp_path, [Reply(error=refused), Reply("Fine.")], sleep=no_wait)
 
     await harness.say("word " * 9_000)
 
     model, counted, reported = harness.directory.learnt[0]
     assert (model, reported) == (MODEL, 12_000)
     assert counted > 9_000
+
+
+# -- Answers that the provider pauses or refuses: what the agent does next ---------------------------------------------
+
+
+async def test_a_paused_answer_is_gone_on_with_and_nothing_is_said_in_between(tmp_path: Path) -> None:
+    def reply(request: ModelRequest) -> Reply:
+        if len(client.requests) == 1:
+            harness.agent.submit("And Osaka?")
+            return Reply("[web_search] Tokyo", finish="pause")
+        return Reply("Tokyo has 37 million." if len(client.requests) == 2 else "Osaka has 19.")
+
+    client = ScriptedClient(reply)
+    harness = make_agent(tmp_path, client)
+    ended = await harness.say("How many live in Tokyo?")
+
+    assert ended == RunEnded("done", steps=3)
+    assert [message.role for message in client.requests[1].messages[-2:]] == ["user", "assistant"]
+    assert client.requests[1].messages[-1].text == "[web_search] Tokyo"
+    assert client.requests[2].messages[-1].text.count("And Osaka?") == 1
+    path = [(entry.kind, entry.text) for entry in harness.path() if isinstance(entry, AssistantEntry | UserEntry)]
+    assert path == [
+        ("user", "How many live in Tokyo?"),
+        ("assistant", "[web_search] Tokyo"),
+        ("assistant", "Tokyo has 37 million."),
+        ("user", "And Osaka?"),
+        ("assistant", "Osaka has 19."),
+    ]
+
+
+async def test_a_provider_that_never_ends_its_pauses_is_stopped_at_the_step_limit(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, [Reply("[web_search] again", finish="pause")], max_steps=4)
+    assert (await harness.say("search")).reason == "step_limit"
+    assert len(harness.client.requests) == 4
+
+
+async def test_a_refusal_says_why_and_ends_the_run(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, [Reply(finish="content_filter", note="This was blocked under the usage policy.")])
+    ended = await harness.say("do harm")
+
+    assert ended.reason == "error"
+    assert ended.error == "The provider refused to answer: This was blocked under the usage policy."
+    answer = harness.path()[-1]
+    assert isinstance(answer, AssistantEntry)
+    assert (answer.finish, answer.error) == ("content_filter", ended.error)
+    assert len(harness.client.requests) == 1
+
+
+# -- What a run does with messages and answers that the store does not take --------------------------------------------
+
+
+LONG = "word " * 40_000
+"""More than the rest of a page."""
+
+
+def leave_room(harness: Harness, pages: int) -> None:
+    with harness.store.reader() as connection:
+        taken = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {taken + pages}").fetchone()
+
+
+async def test_a_message_that_can_not_be_stored_waits_for_its_turn(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, [Reply("Hello."), Reply("Here you are.")])
+    await harness.say("hi")
+    leave_room(harness, 0)
+    ended = await harness.say(LONG)
+    assert ended.reason == "error"
+    assert "no room left" in (ended.error or "")
+    assert harness.of(QueueChanged)[-1].steer == (LONG,)
+    leave_room(harness, 1_000_000)
+    assert (await harness.say("and this")).reason == "done"
+    assert [entry.text for entry in harness.path() if isinstance(entry, UserEntry)] == ["hi", LONG, "and this"]
+
+
+async def test_an_answer_that_can_not_be_stored_is_stored_later_and_not_asked_for_again(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, client := ScriptedClient([Reply("Hello."), Reply(LONG)]))
+    await harness.say("hi")
+    leave_room(harness, 20)
+    assert (await harness.say("a long one, please")).reason == "error"
+    assert len(client.requests) == 2
+    leave_room(harness, 1_000_000)
+    harness.agent.retry()
+    assert (await harness.ended()).reason == "done"
+    assert len(client.requests) == 2
+    answers = [entry.text for entry in harness.path() if isinstance(entry, AssistantEntry)]
+    assert answers == ["Hello.", LONG]
+
+
+# -- Paths that can't be looked at: too long, closed, circles, of a user there isn't. The system's word is an answer ---
+
+
+CALLS = {
+    "read": {}, "ls": {}, "write": {"content": "x"}, "edit": {"edits": [{"old": "a", "new": "b"}]},
+    "grep": {"pattern": "a"}, "glob": {"pattern": "*"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "path", ["x" * 300, f"/{'x' * 300}/x", "closed", "closed/x", "circle/x", "~nobody-of-that-name/x"]
+)
+async def test_no_tool_ends_the_run(tmp_path: Path, path: str) -> None:
+    calls = [Call(tool, json.dumps({"path": path, **more})) for tool, more in CALLS.items()]
+    calls.append(call("bash", command=f"cat {path}; cd {path} && ls; echo x > {path}"))
+    harness = make_agent(tmp_path, [Reply(calls=tuple(calls)), Reply("Done.")])
+    project = harness.agent.ports.project
+    (project / "closed").mkdir(mode=0)
+    (project / "circle").symlink_to("circle")
+    assert (await harness.say(f"look at @{path}")).reason == "done"
+    results = harness.results()
+    assert len(results) == len(calls)
+    (project / "closed").chmod(0o700)
+
+
+# -- What is appended to a session is stored before anybody is told, and told only if it was stored --------------------
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    with Store(tmp_path / "sessions.db", clock=lambda: 1_000) as store:
+        yield Session(store, store.create_session("/project").id, estimate=lambda _entry: 1)
+
+
+def test_what_rests_on_an_entry_changes_after_it_is_stored_and_before_anybody_is_told(session: Session) -> None:
+    channel, order = EventChannel(), list[str]()
+    channel.subscribe(lambda event: order.append("told" if isinstance(event, EntryAppended) else "else"))
+    Journal(session, channel).append(said("one"), lambda: order.append(f"changed at {session.leaf}"))
+    assert order == ["changed at 1", "told"]
+
+
+def test_of_what_could_not_be_stored_nothing_is_told(session: Session) -> None:
+    channel, told = EventChannel(), list[object]()
+    channel.subscribe(told.append)
+    read_only = Session(session.store, session.id, estimate=lambda _entry: 1, read_only=True)
+    with pytest.raises(StoreError):
+        Journal(read_only, channel).append(said("lost"), lambda: told.append("changed"))
+    assert told == []
+
+
+# -- What a session has cost: at once for a short one, in the background for a long one --------------------------------
+
+
+def reopened(harness: Harness, entries: int) -> tuple[Agent, list[AgentEvent]]:
+    answer = AssistantEntry(parts=(TextPart(text="so"),), model="test/model", cost=0.5)
+    harness.session.append_many([answer] * entries)
+    agent = Agent(harness.session, harness.agent.ports, model="test/model")
+    events: list[AgentEvent] = []
+    agent.subscribe(events.append)
+    return agent, events
+
+
+async def test_the_cost_of_a_short_session_is_known_at_once(tmp_path: Path) -> None:
+    agent, events = reopened(make_agent(tmp_path, []), 3)
+    assert agent.session_cost() == 1.5
+    await agent.warm()
+    assert not any(isinstance(event, CostKnown) for event in events)
+
+
+async def test_the_cost_of_a_long_session_is_added_up_when_there_is_time(tmp_path: Path) -> None:
+    agent, events = reopened(make_agent(tmp_path, []), MAX_ENTRIES_AT_ONCE + 2)
+    assert agent.session_cost() is None
+    await agent.warm()
+    assert agent.session_cost() == (MAX_ENTRIES_AT_ONCE + 2) / 2
+    assert events == [CostKnown()]

@@ -25,8 +25,7 @@ def asked(harness: Harness) -> list[str]:
     ("mode", "questions", "made"), [("build", 2, True), ("auto-edit", 1, True), ("plan", 0, False), ("yolo", 0, True)]
 )
 async def test_what_a_mode_asks_about_and_lets_happen(tmp_path: Path, mode: str, questions: int, made: bool) -> None:
-    client = ScriptedClient([Reply(calls=(WRITE, call("bash", command="cp a.txt b.txt"))), Reply("Done.")])
-    harness = make_agent(tmp_path, client)
+    harness = make_agent(tmp_path, [Reply(calls=(WRITE, call("bash", command="cp a.txt b.txt"))), Reply("Done.")])
     harness.agent.change_mode(mode)
     await harness.say("go")
     assert len(asked(harness)) == questions
@@ -40,9 +39,8 @@ async def test_plan_mode_refuses_in_code_and_says_so_to_the_model(tmp_path: Path
         call("bash", command="ls > c.txt"),
         call("bash", command="ls -a"),
     )
-    client = ScriptedClient([Reply(calls=calls), Reply("A plan.")])
     everything = Rule("*", "*", Action.ALLOW, "flag")
-    harness = make_agent(tmp_path, client, rules=(everything,))
+    harness = make_agent(tmp_path, [Reply(calls=calls), Reply("A plan.")], rules=(everything,))
     harness.agent.change_mode("plan")
     await harness.say("go")
     statuses = [result.status for result in harness.results()]
@@ -52,7 +50,7 @@ async def test_plan_mode_refuses_in_code_and_says_so_to_the_model(tmp_path: Path
 
 
 async def test_mode_changes_are_entries_and_survive_but_yolo_does_not(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, ScriptedClient([Reply("One."), Reply("Two.")]))
+    harness = make_agent(tmp_path, [Reply("One."), Reply("Two.")])
 
     def opened_again() -> str:
         session = Session(harness.store, harness.session.id, estimate=lambda _entry: 1, read_only=True)
@@ -131,7 +129,7 @@ async def test_always_for_one_part_does_not_allow_the_rest(tmp_path: Path) -> No
         Reply(calls=(call("bash", command="rm -rf other"),)),
         Reply("Done."),
     ]
-    harness = make_agent(tmp_path, ScriptedClient(replies), answer=PermissionAnswer(Decision.SESSION))
+    harness = make_agent(tmp_path, replies, answer=PermissionAnswer(Decision.SESSION))
     await harness.say("go")
     assert asked(harness) == ["git commit --allow-empty -m x && rm -rf tmp", "rm -rf other"]
 
@@ -142,9 +140,7 @@ async def test_calls_side_by_side_ask_once_when_one_answer_allows_both(tmp_path:
     for name in "ab":
         (outside / name).write_text(name)
     calls = tuple(call("read", path=str(outside / name)) for name in "ab")
-    harness = make_agent(
-        tmp_path, ScriptedClient([Reply(calls=calls), Reply("Done.")]), answer=PermissionAnswer(Decision.SESSION)
-    )
+    harness = make_agent(tmp_path, [Reply(calls=calls), Reply("Done.")], answer=PermissionAnswer(Decision.SESSION))
     await harness.say("go")
     assert len(asked(harness)) == 1
     assert [result.status for result in harness.results()] == [ToolStatus.COMPLETED] * 2

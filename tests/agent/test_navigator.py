@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import Harness, make_agent
-from tests.support.scripted_client import Reply, ScriptedClient
+from tests.support.scripted_client import Reply
 from tui_agent.agent.navigator import NavigationError
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.model.protocol import ErrorKind, ModelError
@@ -20,8 +20,7 @@ def summarises(request) -> bool:
 
 async def two_branches(tmp_path: Path, summary: Reply | None = None) -> Harness:
     told = summary or Reply(SUMMARY)
-    client = ScriptedClient(lambda request: told if summarises(request) else Reply("Answer."))
-    harness = make_agent(tmp_path, client)
+    harness = make_agent(tmp_path, lambda request: told if summarises(request) else Reply("Answer."))
     await harness.say("first question")
     await harness.say("try middleware")
     return harness
@@ -29,24 +28,6 @@ async def two_branches(tmp_path: Path, summary: Reply | None = None) -> Harness:
 
 def user(harness: Harness, text: str) -> UserEntry:
     return next(e for e in harness.path() if isinstance(e, UserEntry) and e.text == text)
-
-
-async def test_what_is_left_is_read_only_for_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    harness = await two_branches(tmp_path)
-    read: list[list[int]] = []
-    load = harness.session.reader.load
-
-    def noted(ids):
-        read.append(list(ids))
-        return load(ids)
-
-    monkeypatch.setattr(harness.session.reader, "load", noted)
-    left, plan = harness.session.leaf, harness.agent.navigator.plan(user(harness, "try middleware").id)
-    await harness.agent.navigator.move(plan)
-    assert read == []
-    await harness.agent.navigator.undo()
-    await harness.agent.navigator.move(plan, focus="")
-    assert read == [[left]]
 
 
 async def test_a_summary_of_what_is_left_is_told_to_the_other_branch(tmp_path: Path) -> None:
@@ -70,7 +51,6 @@ async def test_a_summary_of_what_is_left_is_told_to_the_other_branch(tmp_path: P
 
 
 async def test_a_long_branch_is_read_where_the_provider_remembers_it(tmp_path: Path) -> None:
-    """That costs a tenth of it; a branch of a few words is written out for less."""
     asked: list[ModelRequest] = []
 
     def answer(request: ModelRequest) -> Reply:
@@ -78,7 +58,7 @@ async def test_a_long_branch_is_read_where_the_provider_remembers_it(tmp_path: P
         is_summary = "begins-with" in request.messages[-1].text or summarises(request)
         return Reply(SUMMARY) if is_summary else Reply("An answer at length. " * 600)
 
-    harness = make_agent(tmp_path, ScriptedClient(answer))
+    harness = make_agent(tmp_path, answer)
     for text in ("first question", "try middleware", "go on", "and on"):
         await harness.say(text)
     before = asked[-1]
@@ -114,11 +94,10 @@ async def test_a_branch_can_be_merged_back_without_moving(tmp_path: Path) -> Non
 
 
 async def test_nothing_moves_while_the_agent_works(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply("x"), Reply("half", hang=True)])
-    harness = make_agent(tmp_path, client)
+    harness = make_agent(tmp_path, [Reply("x"), Reply("half", hang=True)])
     await harness.say("one")
     harness.agent.submit("two")
-    await client.hanging.wait()
+    await harness.client.hanging.wait()
     with pytest.raises(NavigationError, match="interrupt"):
         await harness.agent.navigator.go(1)
     with pytest.raises(NavigationError, match="interrupt"):

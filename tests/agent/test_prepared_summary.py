@@ -105,7 +105,7 @@ async def test_steps_go_on_while_a_summary_is_written_and_none_waits_for_it(
     harness.agent.subscribe(watch)
     ended = await harness.say("Read everything. Never stop early.")
     assert ended.reason == "done"
-    compactions = [entry for entry in harness.path() if isinstance(entry, CompactionEntry)]
+    compactions = harness.entries(CompactionEntry)
     assert len(compactions) >= 2
     assert during == [0] * len(compactions), "a compaction began before its summary was there"
     assert min(client.beside) >= STEPS
@@ -151,7 +151,7 @@ async def test_what_is_ready_stays_for_the_next_run_and_for_a_compaction_by_hand
     assert outcome.problem is None
     assert len(client.summaries) == 1
     assert not harness.agent.context.has_summary
-    compaction = next(entry for entry in harness.path() if isinstance(entry, CompactionEntry))
+    compaction = harness.entries(CompactionEntry)[0]
     assert (compaction.model, compaction.cost, compaction.trigger) == ("test/model", 0.02, "manual")
     assert harness.agent.session_cost() == pytest.approx(cost)
 
@@ -167,7 +167,7 @@ async def test_a_focus_is_summarised_anew(tmp_path: Path) -> None:
 async def test_what_does_not_hold_any_more_is_dropped_and_its_cost_shown(tmp_path: Path, change: str) -> None:
     harness, _client = await prepared(tmp_path)
     cost = harness.agent.session_cost()
-    early = next(entry for entry in harness.path() if isinstance(entry, AssistantEntry))
+    early = harness.entries(AssistantEntry)[0]
     match change:
         case "edit":
             harness.agent.edit_context(early.id, "mask")

@@ -29,9 +29,8 @@ def replies(times: int = 1) -> ScriptedClient:
 @pytest.mark.parametrize("part", ["text", "reasoning"])
 async def test_it_is_stopped_cut_and_asked_about(tmp_path: Path, part: str) -> None:
     said = {part: BEGINNING + SENTENCE * 400}
-    client = ScriptedClient([Reply(**said), Reply("It was the cache.")])
     note = PermissionAnswer(Decision.DENY, note="Look at the cache.")
-    harness = make_agent(tmp_path, client, answer=note, rules=())
+    harness = make_agent(tmp_path, [Reply(**said), Reply("It was the cache.")], answer=note, rules=())
 
     ended = await harness.say("why does it fail?")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import Harness, make_agent
-from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.scripted_client import Call, Reply, call
 from tui_agent.context.settings import ContextSettings, TruncationSettings
 from tui_agent.session.entries import ContextEditEntry, ToolResultEntry
 
@@ -22,7 +22,7 @@ def outputs(harness: Harness) -> list[ToolResultEntry]:
 
 
 def begin(tmp_path: Path, *replies: Reply, settings: ContextSettings | None = None) -> Harness:
-    harness = make_agent(tmp_path, ScriptedClient([*replies, Reply("Done.")]), settings=settings or ContextSettings())
+    harness = make_agent(tmp_path, [*replies, Reply("Done.")], settings=settings or ContextSettings())
     (tmp_path / "project" / "app.py").write_text(TEXT)
     return harness
 
@@ -39,7 +39,7 @@ async def test_an_unchanged_file_is_answered_in_a_line(tmp_path: Path) -> None:
 
 
 async def test_a_changed_file_is_answered_with_the_difference(tmp_path: Path) -> None:
-    change = Reply(calls=[Call("edit", json.dumps({"path": "app.py", "old": "value_30 = ", "new": "value_x = "}))])
+    change = Reply(calls=[call("edit", path="app.py", old="value_30 = ", new="value_x = ")])
     harness = begin(tmp_path, read(), change, read(), read())
     await harness.say("change it")
 
@@ -67,7 +67,7 @@ async def test_what_was_added_or_taken_away_around_known_lines_is_told(
     tmp_path: Path, lines: dict[str, int], after: str, shown: str
 ) -> None:
     """Lines moved by a change elsewhere were neither removed nor added, and a shorter file is no unchanged one."""
-    change = Reply(calls=[Call("write", json.dumps({"path": "app.py", "content": after}))])
+    change = Reply(calls=[call("write", path="app.py", content=after)])
     harness = begin(tmp_path, read(**lines), change, read(**lines))
     await harness.say("change it")
 
@@ -98,7 +98,6 @@ async def test_the_setting_turns_it_off(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("action", ["mask", "drop", "pin"])
 async def test_the_model_never_sees_a_reference_to_what_left_its_view(tmp_path: Path, action: str) -> None:
-    """Room may be made, or a block hidden, between the answer in a line and any request that carries it."""
     harness = begin(tmp_path, read(), read(), Reply("Seen."), read())
     await harness.say("look twice")
     first, told = outputs(harness)

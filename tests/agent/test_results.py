@@ -1,5 +1,6 @@
 """The result of a session: a patch that gives the same bytes in a fresh clone, or a commit on a branch of its own."""
 
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -20,7 +21,6 @@ def git(place: Path, *arguments: str, text: bytes | None = None) -> str:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Return a repository with odd files, all of them committed."""
     root = tmp_path / "project"
     root.mkdir()
     git(root, "init", "-q", "-b", "main")
@@ -59,23 +59,12 @@ ODD = (
 
 
 async def result_of(tmp_path: Path, project: Path, *commands: str) -> SessionResult:
-    """Return the result of a session in which commands ran."""
     harness = rewinding(tmp_path, *((bash(command),) for command in commands))
     for _ in commands:
         await harness.say("do it")
     await harness.agent.files.settle()
     assert harness.agent.ports.checkpoints is not None
     return SessionResult.of(harness.session, harness.agent.ports.checkpoints)
-
-
-async def test_the_patch_gives_the_same_bytes_in_a_fresh_clone(tmp_path: Path, project: Path) -> None:
-    result = await result_of(tmp_path, project, ODD)
-    clone = tmp_path / "clone"
-    git(tmp_path, "clone", "-q", "project", "clone")
-    git(clone, "apply", "--index", "-", text=result.patch())
-    assert tree(clone) == tree(project)
-    assert "rename from moved.txt" in result.patch().decode("utf-8", "replace")
-    assert not result.remarks()
 
 
 async def test_a_commit_touches_neither_index_nor_working_tree(tmp_path: Path, project: Path) -> None:
@@ -155,3 +144,79 @@ async def test_an_image_that_was_dropped_is_named(tmp_path: Path, project: Path)
     lost = SessionResult.of(result.session, store)
     assert "Not in it:" in lost.remarks()
     assert not any(file.path == "new.txt" for file in lost.files)
+
+
+# -- A session's patch, applied to a fresh clone of an odd project, gives the same bytes and modes ---------------------
+
+
+LINES = "seq 1 40 > a"
+ROWS = {  # name: what makes the project, what the session runs
+    "a new file": ("", "echo x > new"),
+    "a new file in new directories": ("", "mkdir -p d/e/f; echo x > d/e/f/new"),
+    "a new binary file": ("", r"printf '\000\001\377' > new"),
+    "a deleted file": (LINES, "rm a"),
+    "a deleted empty file": (": > a", "rm a"),
+    "a file that becomes empty": (LINES, ": > a"),
+    "text that becomes binary": (LINES, r"printf '\000' >> a"),
+    "the executable bit set": (LINES, "chmod 755 a"),
+    "the executable bit with new text": (LINES, "chmod 755 a; echo x >> a"),
+    "a rename with a change": (LINES, "mv a b; echo x >> b"),
+    "a rename to an executable": (LINES, "mv a b; chmod 755 b"),
+    "two files that change names": ("seq 30 > a; seq 50 90 > b", "mv a c; mv b a; mv c b"),
+    "a rename that only changes case": (LINES, "mv a A"),
+    "a file that becomes a directory": (LINES, "rm a; mkdir a; echo x > a/b"),
+    "CRLF lines": (r"printf 'a\r\nb\r\n' > a", r"printf 'c\r\n' >> a"),
+    "CRLF that becomes LF": (r"printf 'a\r\nb\r\n' > a", r"printf 'a\nb\n' > a"),
+    "unicode names": ("mkdir ünï; echo x > ünï/日本.txt", "echo y >> ünï/日本.txt; echo z > 'ünï/é – ☃'"),
+    "composed and decomposed names": (r"""echo x > $'e\u0301'""", r"""echo y > $'\u00e9'; echo z >> $'e\u0301'"""),
+    "quotes, tabs and backslashes": (r"""echo x > $'a "b"\t\\c'""", r"""echo y >> $'a "b"\t\\c'; echo z > "'q'" """),
+    "a newline in a name": (r"""echo x > $'a\nb'""", r"""echo y >> $'a\nb'; echo z > $'c\nd'"""),
+    "names like options": ("echo x > ./-rf; echo x > '*'", "echo y >> ./-rf; echo z > ':(x)'"),
+    "lines like those of a patch": (
+        "printf 'diff --git a/x b/x\n--- a\n+++ b\n' > a",
+        "printf -- '-- \n@@ -1 +1 @@\n' >> a",
+    ),
+    "ignored files stay out": ("echo out/ > .gitignore", "mkdir out; echo x > out/a; echo y > b; rm -r out"),
+    "attributes": ("printf 'a eol=lf\n*.bin binary\n' > .gitattributes; echo x > a", "echo y > a; echo z > b.bin"),
+    "a change that is taken back": (LINES, "cp a /tmp/$$; echo x > a; cp /tmp/$$ a; rm /tmp/$$; echo y > b"),
+    "many files": ("for n in {1..300}; do echo $n > f$n; done", "for n in {1..300}; do echo x >> f$n; done"),
+}  # fmt: skip
+
+
+def repository(root: Path, script: str) -> Path:
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main")
+    bash_in(root, f"echo kept > kept; {script}")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "first")
+    return root
+
+
+def bash_in(root: Path, script: str) -> None:
+    subprocess.run(["bash", "-c", f"set -e; {script}"], cwd=root, check=True)
+
+
+async def applied(tmp_path: Path, project: Path, command: str, remarks: str = "") -> Path:
+    git(tmp_path, "clone", "-q", "--no-local", "project", "clone")
+    result = await result_of(tmp_path, project, f"bash -c {shlex.quote(command)}")
+    assert result.remarks() == remarks
+    git(tmp_path / "clone", "apply", "--index", "-", text=result.patch())
+    return tmp_path / "clone"
+
+
+@pytest.mark.parametrize("name", ROWS)
+async def test_a_clone_gets_the_same_bytes(tmp_path: Path, name: str) -> None:
+    before, command = ROWS[name]
+    project = repository(tmp_path / "project", before)
+    assert tree(await applied(tmp_path, project, command)) == tree(project)
+
+
+async def test_files_of_a_nested_repository_are_named_and_left_out(tmp_path: Path) -> None:
+    project = repository(tmp_path / "project", "")
+    repository(project / "inner", "")
+    command = "echo x >> inner/kept; echo y > inner/new; echo z >> kept; git init -q other; echo x > other/new"
+    names = ("inner/kept", "inner"), ("inner/new", "inner"), ("other/new", "other")
+    told = ", ".join(f"{path} (of the repository {repository})" for path, repository in names)
+    clone = await applied(tmp_path, project, command, f" Not in it: {told}.")
+    assert set(tree(clone)) == {"kept"}
+    assert (clone / "kept").read_text() == "kept\nz\n"

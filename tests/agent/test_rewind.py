@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.agents import Harness, make_agent
-from tests.support.scripted_client import Call, Reply, ScriptedClient, call
+from tests.support.scripted_client import Call, Reply, call
 from tests.support.thoroughness import examples
 from tui_agent.agent.checkpoints import manifest, plan, recorder
 from tui_agent.agent.checkpoints.file_snapshots import digest_of
@@ -32,8 +32,7 @@ def turns(*steps: tuple[Call, ...]) -> list[Reply]:
 
 
 def rewinding(tmp_path: Path, *steps: tuple[Call, ...], **ports: Any) -> Harness:
-    """Return an agent that keeps what it changes in files."""
-    return make_agent(tmp_path, ScriptedClient(turns(*steps)), keeps_files=True, **ports)
+    return make_agent(tmp_path, turns(*steps), keeps_files=True, **ports)
 
 
 def tree(root: Path) -> dict[str, tuple[bytes, int]]:
@@ -43,11 +42,10 @@ def tree(root: Path) -> dict[str, tuple[bytes, int]]:
 
 
 def checkpoints(harness: Harness) -> list[CheckpointEntry]:
-    return [entry for entry in harness.path() if isinstance(entry, CheckpointEntry)]
+    return harness.entries(CheckpointEntry)
 
 
 async def restore(harness: Harness, target: int | None) -> Any:
-    """Go to an entry with the files."""
     wanted = await harness.agent.files.plan(target)
     await harness.agent.navigator.go(target)
     return await harness.agent.files.restore(wanted)
@@ -133,47 +131,6 @@ async def test_a_command_that_changed_very_many_files_is_taken_back_whole_where_
     await harness.agent.aclose()
 
 
-async def test_a_file_that_git_has_lost_since_is_said_to_stay(
-    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tui_agent.agent.checkpoints.preimages.MAX_UNCHECKED_FILES", 0)
-    monkeypatch.setattr(recorder, "MAX_STORED", 1)
-    commit(project)
-    before = tree(project)
-    harness = rewinding(tmp_path, (bash("echo more >> a.py; echo more >> latin.txt; echo more >> run.sh"),))
-    await harness.say("do it")
-    name = subprocess.run(["git", "rev-parse", ":latin.txt"], cwd=project, capture_output=True, text=True, check=True)
-    lost = name.stdout.strip()
-    (project / ".git/objects" / lost[:2] / lost[2:]).unlink()
-    plan = await harness.agent.files.plan(None)
-    assert [(conflict.path, conflict.reason) for conflict in plan.conflicts] == [
-        ("latin.txt", "its image was dropped to save room")
-    ]
-    await harness.agent.files.restore(plan)
-    assert tree(project) | {"latin.txt": before["latin.txt"]} == before
-    await harness.agent.aclose()
-
-
-async def test_edits_and_commands_of_several_turns_go_back_to_any_of_them(tmp_path: Path, project: Path) -> None:
-    harness = rewinding(
-        tmp_path,
-        (call("read", path="a.py"), call("edit", path="a.py", edits=[{"old": "one", "new": "1"}])),
-        (bash("sed -i s/two/2/ a.py; echo new > new.py"), call("write", path="sub/made.py", content="made\n")),
-        (bash("rm new.py; mv sub/made.py a2.py"),),
-    )
-    states, leaves = [tree(project)], [harness.session.leaf]
-    for text in ("first", "second", "third"):
-        await harness.say(text)
-        states.append(tree(project))
-        leaves.append(harness.session.leaf)
-    assert [len(entry.files) for entry in checkpoints(harness)] == [1, 3, 3]
-    for index in (1, 3, 0, 2, 0, 3):
-        done = await restore(harness, leaves[index])
-        assert not done.failed
-        assert tree(project) == states[index]
-    await harness.agent.aclose()
-
-
 async def test_what_the_user_changed_since_stays(tmp_path: Path, project: Path) -> None:
     harness = rewinding(tmp_path, (bash("sed -i s/one/ONE/ a.py; echo new > new.py; echo hi >> run.sh"),))
     await harness.say("do it")
@@ -188,20 +145,6 @@ async def test_what_the_user_changed_since_stays(tmp_path: Path, project: Path) 
     assert not (project / "new.py").exists()
     told = harness.of(Notice)[-1]
     assert told.message == "Restored 2 files. 1 file as before: a.py (changed since)."
-
-
-async def test_what_the_user_changed_between_two_changes_of_the_agent_stays(tmp_path: Path, project: Path) -> None:
-    harness = rewinding(tmp_path, (bash("echo agent >> a.py"),), (bash("echo again >> a.py"),))
-    await harness.say("first")
-    with (project / "a.py").open("a") as file:
-        file.write("mine\n")
-    middle = harness.session.leaf
-    await harness.say("second")
-    wanted = await harness.agent.files.plan(None)
-    assert wanted.conflicts == (plan.Conflict("a.py", plan.CHANGED_BETWEEN),)
-    # The second change alone can be taken back: the user's is before it.
-    await restore(harness, middle)
-    assert (project / "a.py").read_text().endswith("agent\nmine\n")
 
 
 async def test_a_command_that_only_reads_is_not_watched(

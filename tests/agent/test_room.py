@@ -35,7 +35,6 @@ from tui_agent.session.entries import (
     CompactionEntry,
     FilePart,
     PruneEntry,
-    ToolResultEntry,
     Usage,
     UserEntry,
 )
@@ -126,10 +125,9 @@ def allow_all() -> tuple[Rule, ...]:
 
 
 def at_work(tmp_path: Path, worker: Worker, **ports: Any) -> Harness:
-    """Return an agent that has files to read and may go on for long."""
     project_files(tmp_path)
     given = {"window": 16_000, "max_steps": 1_000, "rules": allow_all()}
-    return make_agent(tmp_path, ScriptedClient(worker), **given | ports)
+    return make_agent(tmp_path, worker, **given | ports)
 
 
 def assert_a_step_between_compactions(harness: Harness) -> None:
@@ -141,21 +139,6 @@ def assert_a_step_between_compactions(harness: Harness) -> None:
             assert answered, f"#{entry.id} follows a compaction without a step in between"
             assert entry.tokens_after <= entry.tokens_before * 0.9
             answered = False
-
-
-async def test_a_compaction_in_the_middle_of_work_tells_the_model_to_go_on(tmp_path: Path) -> None:
-    worker = Worker(40)
-    settings = ContextSettings(prune=PruneSettings(when="off"))
-    harness = at_work(tmp_path, worker, settings=settings)
-    await harness.say("Read everything.")
-    assert worker.summaries >= 1
-    synthetic = {entry.synthetic for entry in harness.path() if isinstance(entry, UserEntry)}
-    assert "continue" in synthetic
-    assert [event.error for event in harness.of(CompactionEnded)] == [None] * len(harness.of(CompactionStarted))
-    compaction = next(entry for entry in harness.path() if isinstance(entry, CompactionEntry))
-    assert compaction.model == "test/model"
-    assert compaction.usage is not None
-    assert "Keep the build green." in compaction.summary
 
 
 async def test_two_hundred_overflows_end_in_two_attempts_and_a_clear_choice(tmp_path: Path) -> None:
@@ -173,7 +156,6 @@ async def test_two_hundred_overflows_end_in_two_attempts_and_a_clear_choice(tmp_
 
 
 def remember(harness: Harness) -> None:
-    """Give the session a past."""
     for number in range(8):
         text = f"Question {number}: " + "word " * 400
         harness.session.append(UserEntry(parts=({"type": "text", "text": text},)))
@@ -181,7 +163,6 @@ def remember(harness: Harness) -> None:
 
 
 async def with_past(tmp_path: Path, *, hangs: bool = False, **ports: Any) -> tuple[Harness, ScriptedClient]:
-    """Return an agent that has said a lot for its window; summaries are written, or hang."""
     summary = Reply(SUMMARY, hang=hangs)
     client = ScriptedClient(lambda request: summary if is_summary_call(request) else Reply("Fine."))
     harness = make_agent(tmp_path, client, window=20_000, **ports)
@@ -209,7 +190,7 @@ async def test_a_summariser_that_only_fails_does_not_stop_the_work(tmp_path: Pat
     ended = await harness.say("Read everything.")
     assert ended.reason == "done"
     assert max(worker.sizes) < 16_000
-    by_rule = [entry for entry in harness.path() if isinstance(entry, CompactionEntry)]
+    by_rule = harness.entries(CompactionEntry)
     assert by_rule
     assert all(entry.model is None for entry in by_rule)
     assert any("by rule" in event.message for event in harness.of(Notice))
@@ -245,7 +226,7 @@ async def test_a_prune_leaves_the_other_branch_alone(tmp_path: Path) -> None:
     leaf = harness.session.leaf
     assert await harness.agent.prune() > 0
     assert isinstance(harness.path()[-1], PruneEntry)
-    results = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    results = harness.results()
     assert all("cleared" not in entry.output for entry in results), "outputs themselves never change"
     await harness.agent.navigator.go(leaf)
     worker.steps = 0
@@ -254,7 +235,7 @@ async def test_a_prune_leaves_the_other_branch_alone(tmp_path: Path) -> None:
 
 
 async def test_instructions_that_eat_the_window_are_named_before_the_first_answer(tmp_path: Path) -> None:
-    small = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), window=4_096)
+    small = make_agent(tmp_path, [Reply("Hello.")], window=4_096)
     await small.say("hi")
     (notice,) = small.of(Notice)
     assert re.match(r"Fixed overhead 1\.\dk of 4\.1k: tools ", notice.message)  # the directory is counted too
@@ -265,9 +246,8 @@ async def test_instructions_that_eat_the_window_are_named_before_the_first_answe
 async def test_an_overflow_does_not_compact_where_compaction_is_off(tmp_path: Path) -> None:
     overflow = ModelError(ErrorKind.CONTEXT_OVERFLOW, "prompt is too long: 21000 tokens > 20000 maximum", window=20_000)
     talk = Reply("word " * 4_000, usage=None)
-    client = ScriptedClient([talk, talk, talk, Reply("", error=overflow)])
     off = ContextSettings(compaction=CompactionSettings(auto=False))
-    harness = make_agent(tmp_path, client, settings=off)
+    harness = make_agent(tmp_path, [talk, talk, talk, Reply("", error=overflow)], settings=off)
     for text in ("one", "two", "three"):
         await harness.say(text)
     ended = await harness.say("four")
@@ -275,12 +255,12 @@ async def test_an_overflow_does_not_compact_where_compaction_is_off(tmp_path: Pa
     assert "Automatic compaction is off." in (ended.error or "")
     assert "/compact" in (ended.error or "")
     assert "compaction" not in harness.kinds()
-    assert not any(is_summary_call(request) for request in client.requests)
+    assert not any(is_summary_call(request) for request in harness.client.requests)
 
 
 async def test_a_report_that_cannot_be_true_changes_nothing_and_is_told_of_once(tmp_path: Path) -> None:
     replies = [Reply("Yes.", usage=Usage(input=12, output=10)), Reply("Yes.", usage=Usage(input=12, output=10))]
-    harness = make_agent(tmp_path, ScriptedClient(replies))
+    harness = make_agent(tmp_path, replies)
     await harness.say("Is all of this in the window?")
     size = harness.agent.context_size()
     assert size.estimated
@@ -302,7 +282,7 @@ async def test_a_server_that_takes_more_than_the_window_has_overflowed(
     def script(request: ModelRequest) -> Reply:
         return Reply(SUMMARY) if is_summary_call(request) else Reply("word " * 700, usage=last.pop(0) if last else None)
 
-    harness = make_agent(tmp_path, ScriptedClient(script), window=20_000)
+    harness = make_agent(tmp_path, script, window=20_000)
     for number in range(4):
         await harness.say(f"Message {number}. " + "detail " * 600)
     assert "compaction" not in harness.kinds()
@@ -334,7 +314,7 @@ async def test_a_compaction_asked_for_during_a_run_is_there_when_it_has_ended(tm
         harness.directory.learn = lambda *_args, **_more: ask()  # type: ignore[method-assign]
     ended = await harness.say("and now?")
     assert ended.reason == "done"
-    (compaction,) = [entry for entry in harness.path() if isinstance(entry, CompactionEntry)]
+    (compaction,) = harness.entries(CompactionEntry)
     assert (compaction.trigger, compaction.instructions) == ("manual", "the numbers")
     assert harness.kinds()[-1] == "compaction", "nobody is told to go on after a finished answer"
     told = [type(event) for event in harness.events if isinstance(event, CompactionEnded | RunEnded)]
@@ -370,15 +350,17 @@ async def test_no_summary_is_paid_for_where_not_even_the_shortest_would_help(tmp
 
 
 async def test_a_run_can_end_with_a_compaction(tmp_path: Path) -> None:
-    client = ScriptedClient(
+    settings = ContextSettings(compaction=CompactionSettings(resume=False))
+    harness = make_agent(
+        tmp_path,
         lambda request: (
             Reply(SUMMARY)
             if is_summary_call(request)
             else Reply("word " * 400, calls=(Call("ls", json.dumps({"path": "." * (1 + len(request.messages))})),))
-        )
+        ),
+        window=16_000,
+        settings=settings,
     )
-    settings = ContextSettings(compaction=CompactionSettings(resume=False))
-    harness = make_agent(tmp_path, client, window=16_000, settings=settings)
 
     ended = await harness.say("Work on.")
 
@@ -390,7 +372,6 @@ async def test_a_run_can_end_with_a_compaction(tmp_path: Path) -> None:
 async def test_files_in_hand_come_back_from_disk_after_a_compaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are as they are then, whatever the reads had shown. Not all of a long session is read for it."""
     project = tmp_path / "project"
     worker = Worker(60)
 

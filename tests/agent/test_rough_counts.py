@@ -1,13 +1,12 @@
 """A run of one short answer loads no encoding; where a rule of thumb could be wrong about the room, it is loaded."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.agents import MODEL, FixedDirectory, Harness, make_agent
-from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.scripted_client import Reply, call
 from tui_agent.context import tokens
 from tui_agent.context.tokens import Encodings, TokenCounter
 from tui_agent.session.entries import Usage, UserEntry
@@ -24,16 +23,15 @@ class HastyDirectory(FixedDirectory):
 
 @pytest.fixture(autouse=True)
 def nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no encoding at first."""
     monkeypatch.setattr(tokens, "ENCODINGS", Encodings())
 
 
 def hasty(tmp_path: Path, *replies: Reply, window: int = 100_000) -> Harness:
-    return make_agent(tmp_path, ScriptedClient(list(replies)), directory=HastyDirectory(window))
+    return make_agent(tmp_path, list(replies), directory=HastyDirectory(window))
 
 
 async def test_a_short_run_loads_none_and_teaches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looking = Reply(calls=(Call("ls", json.dumps({"path": "."})),), usage=SMALL)
+    looking = Reply(calls=(call("ls", path="."),), usage=SMALL)
     harness = hasty(tmp_path, looking, Reply("Done.", usage=SMALL))
     await harness.say("hi")
     assert harness.agent.counter.is_rough
@@ -47,7 +45,7 @@ async def test_a_short_run_loads_none_and_teaches_nothing(tmp_path: Path, monkey
 async def test_a_long_message_is_counted_exactly(tmp_path: Path) -> None:
     harness = hasty(tmp_path, Reply("Done.", usage=SMALL))
     await harness.say("a 1 " * 5_000)
-    [said] = [entry for entry in harness.path() if isinstance(entry, UserEntry)]
+    [said] = harness.entries(UserEntry)
     assert said.tokens == TokenCounter(MODEL).estimate(said)
 
 

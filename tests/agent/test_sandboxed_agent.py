@@ -32,7 +32,6 @@ def command(text: str, **arguments: object) -> Reply:
 def make_held(
     tmp_path: Path, *commands: str, answer: PermissionAnswer = NO, mode: str = "build", **ports: Any
 ) -> Harness:
-    """Return an agent in a repository, whose commands run in the sandbox of this machine."""
     project = tmp_path / "project"
     (project / "src").mkdir(parents=True)
     for name, text in {
@@ -47,8 +46,7 @@ def make_held(
         subprocess.run(["git", *identity, *arguments], cwd=project, check=True, stdin=subprocess.DEVNULL)
     (tmp_path / "home").mkdir()
     box = Sandbox(SandboxSettings(), cache=tmp_path / "cache", home=tmp_path / "home")
-    client = ScriptedClient([*map(command, commands), Reply("Done.")])
-    harness = make_agent(tmp_path, client, answer=answer, sandbox=box, **ports)
+    harness = make_agent(tmp_path, [*map(command, commands), Reply("Done.")], answer=answer, sandbox=box, **ports)
     harness.agent.change_mode(mode)
     return harness
 
@@ -240,7 +238,7 @@ async def test_a_page_whose_address_the_user_wrote_is_fetched_unasked(tmp_path: 
         return Reply(calls=(Call("webfetch", json.dumps({"url": url})),))
 
     urls = ("http://127.0.0.1:9/a", "http://127.0.0.1:9/a?key=1", "http://127.0.0.1:9/")
-    harness = make_agent(tmp_path, ScriptedClient([*map(fetch, urls), Reply("Done.")]), answer=NO)
+    harness = make_agent(tmp_path, [*map(fetch, urls), Reply("Done.")], answer=NO)
     await harness.say("Read http://127.0.0.1:9/a, please.")
     assert [entry.status.value for entry in harness.results()] == ["error", "denied", "denied"]
 

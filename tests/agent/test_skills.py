@@ -127,7 +127,7 @@ async def test_the_model_loads_a_skill_and_gets_its_text_and_where_its_files_are
     harness, client = agent_with(tmp_path, call, Reply("Done."))
     await harness.say("release it")
     assert "- release: Use it to release." in request_bytes(client.requests[0]).decode()
-    (result,) = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    (result,) = harness.results()
     assert result.status is ToolStatus.COMPLETED
     assert result.title == "release"
     assert result.output.startswith("Bump the version.")
@@ -140,7 +140,7 @@ async def test_an_unknown_skill_is_answered_with_those_there_are(tmp_path: Path)
     call = Reply(calls=(Call("skill", '{"name": "releese"}'),))
     harness, _client = agent_with(tmp_path, call, Reply("Oh."))
     await harness.say("release it")
-    (result,) = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    (result,) = harness.results()
     assert result.status is ToolStatus.ERROR
     assert "Skills: release." in result.output
 
@@ -196,8 +196,8 @@ async def test_the_example_skill_works(tmp_path: Path) -> None:
     call = Reply(calls=(Call("skill", '{"name": "release-notes"}'),))
     harness, _client = agent_with(tmp_path, call, Reply("Done."))
     await harness.say("announce 2.0")
-    (head,) = [entry for entry in harness.path() if isinstance(entry, SystemEntry)]
+    (head,) = harness.entries(SystemEntry)
     assert "- release-notes: Writes the notes of a release" in head.opening
-    (result,) = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    (result,) = harness.results()
     assert "git describe --tags" in result.output
     assert "template.md" in result.output

@@ -12,7 +12,7 @@ from tests.support.headless import run_headless
 from tests.support.model_client import host_client
 from tests.support.model_script import Turn
 from tests.support.model_server import ModelServer
-from tests.support.scripted_client import Reply, ScriptedClient
+from tests.support.scripted_client import Reply
 from tui_agent.agent.events import PermissionAsked
 from tui_agent.cli.output import ExitCode
 from tui_agent.session.entries import AssistantEntry, ToolResultEntry, UserEntry
@@ -63,7 +63,7 @@ async def test_a_model_that_writes_its_calls_as_text_mends_a_file(tmp_path: Path
 
 async def test_what_cannot_be_read_is_told_once_and_then_ends_a_headless_run(tmp_path: Path) -> None:
     broken = '<tool_call>\n{"name": "read", "arguments": {"path": }\n</tool_call>'
-    harness = make_agent(tmp_path, ScriptedClient([Reply(broken)]))
+    harness = make_agent(tmp_path, [Reply(broken)])
     err = io.StringIO()
     assert await run_headless(harness, "read it", err=err) is ExitCode.STOPPED
     told = [entry for entry in harness.path() if isinstance(entry, UserEntry) and entry.synthetic == "unread_call"]
@@ -74,7 +74,6 @@ async def test_what_cannot_be_read_is_told_once_and_then_ends_a_headless_run(tmp
 
 async def test_a_call_after_that_is_run_and_lets_it_be_told_again(tmp_path: Path) -> None:
     broken, good = '{"name": "read", "arguments": {"lines": 3}}', '{"name": "ls", "arguments": {}}'
-    client = ScriptedClient([Reply(broken), Reply(good), Reply(broken), Reply("An empty directory.")])
-    harness = make_agent(tmp_path, client)
+    harness = make_agent(tmp_path, [Reply(broken), Reply(good), Reply(broken), Reply("An empty directory.")])
     assert (await harness.say("what is there?")).reason == "done"
     assert [entry.tool for entry in harness.path() if isinstance(entry, ToolResultEntry)] == ["ls"]

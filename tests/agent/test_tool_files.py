@@ -199,7 +199,7 @@ async def test_a_changed_file_is_read_again_and_the_model_told(stage: Stage) -> 
     harness.agent.session.move(None)
     await harness.say("again")
 
-    heads = [entry for entry in harness.path() if isinstance(entry, SystemEntry)]
+    heads = harness.entries(SystemEntry)
     assert [tool.name for tool in heads[-1].tools][-2:] == ["one", "two"]
 
 

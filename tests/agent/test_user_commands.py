@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.agents import make_agent
 from tests.support.knowledge import EXAMPLES, knowledge, skill, write
-from tests.support.scripted_client import Reply, ScriptedClient
+from tests.support.scripted_client import Reply
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.attachments import Prepared
 from tui_agent.agent.preparing import prepare, prepare_command
@@ -17,7 +17,7 @@ from tui_agent.session.path_queries import prompt_text, typed_text
 
 
 def agent(tmp_path: Path, **arguments: object) -> Agent:
-    return make_agent(tmp_path, ScriptedClient([Reply("k")]), knowledge=knowledge(tmp_path, **arguments)).agent
+    return make_agent(tmp_path, [Reply("k")], knowledge=knowledge(tmp_path, **arguments)).agent
 
 
 def text(prepared: Prepared | None) -> str:
@@ -143,8 +143,7 @@ async def test_a_message_that_begins_with_a_name_is_that_command(tmp_path: Path)
 async def test_the_model_gets_what_a_command_is_filled_in_with_and_the_user_keeps_the_line(tmp_path: Path) -> None:
     write(tmp_path / "config/commands/review.md", "Look for bugs in $1.")
     skill(tmp_path / "config/skills", body="Bump.")
-    client = ScriptedClient([Reply("k"), Reply("k")])
-    harness = make_agent(tmp_path, client, knowledge=knowledge(tmp_path))
+    harness = make_agent(tmp_path, [Reply("k"), Reply("k")], knowledge=knowledge(tmp_path))
     made = harness.agent
     ready = [await prepare(line, made.session, made.ports) for line in ("/skill:release for v2", "/review app.py")]
     for prepared in ready:
@@ -158,7 +157,7 @@ async def test_the_model_gets_what_a_command_is_filled_in_with_and_the_user_keep
     assert (reviewed.text, typed_text(reviewed.parts)) == ("Look for bugs in app.py.", "/review app.py")
     assert [used.preview, reviewed.preview] == ["/skill:release for v2", "/review app.py"]
     assert prompt_text(used.parts) == "/skill:release for v2"
-    sent = str(client.requests[-1].messages)
+    sent = str(harness.client.requests[-1].messages)
     assert "Look for bugs in app.py." in sent
     assert "/review" not in sent
 

@@ -2,11 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from tests.support.scripted_client import Script, ScriptedClient
 from tests.support.services import app_services
 from tests.support.stores import open_store
 from tui_agent.agent.agent import Agent
@@ -29,6 +30,7 @@ from tui_agent.session.store import Store
 from tui_agent.tools.registry import builtin_tools
 
 MODEL = "test/model"
+T = TypeVar("T")
 YES = PermissionAnswer(Decision.ONCE)
 
 
@@ -79,14 +81,21 @@ class Harness:
     events: list[AgentEvent]
     directory: FixedDirectory
 
+    @property
+    def client(self) -> Any:
+        return self.agent.ports.client
+
     def of(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
 
     def path(self) -> list[Entry]:
         return self.session.path()
 
+    def entries(self, kind: type[T]) -> list[T]:
+        return [entry for entry in self.path() if isinstance(entry, kind)]
+
     def results(self) -> list[ToolResultEntry]:
-        return [entry for entry in self.path() if isinstance(entry, ToolResultEntry)]
+        return self.entries(ToolResultEntry)
 
     def notices(self) -> list[str]:
         return [notice.message for notice in self.of(Notice)]
@@ -106,7 +115,6 @@ class Harness:
         return [entry.kind for entry in self.path()]
 
     async def say(self, text: str) -> RunEnded:
-        """Send a message and wait for the end of the run."""
         self.agent.submit(text)
         return await self.ended()
 
@@ -117,7 +125,6 @@ class Harness:
         return last
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Let the loop turn until something holds; fails after half a minute."""
         async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(0.001)
@@ -141,7 +148,7 @@ def ports_of(session: Session, client: ModelClient, project: Path, **ports: Any)
 
 def make_agent(
     tmp_path: Path,
-    client: ModelClient,
+    client: ModelClient | Script,
     *,
     answer: PermissionAnswer | None = YES,
     window: int = 100_000,
@@ -153,8 +160,10 @@ def make_agent(
 ) -> Harness:
     """Return an agent in ``tmp_path/project``; ``answer`` is given to every question, None leaves them open.
 
-    With ``keeps_files`` it records what changes in files, in its own store.
+    A script is played by a ``ScriptedClient``. With ``keeps_files`` it records what changes in files, in its own store.
     """
+    if isinstance(client, Sequence) or not hasattr(client, "stream"):
+        client = ScriptedClient(client)
     project = tmp_path / "project"
     project.mkdir(exist_ok=True)
     store = store or open_store(tmp_path / "sessions.db")

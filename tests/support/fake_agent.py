@@ -6,7 +6,6 @@ from pathlib import Path
 from tests.support.agents import FixedDirectory, ports_of
 from tests.support.scripted_client import ScriptedClient
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.attachments import Prepared
 from tui_agent.agent.compactor import CompactionOutcome
 from tui_agent.agent.events import (
     AgentEvent,
@@ -62,7 +61,6 @@ class FakeAgent(Agent):
     # -- what a test does ---------------------------------------------------------------------------------------
 
     def emit(self, *events: AgentEvent) -> None:
-        """Tell the subscribers."""
         for event in events:
             if isinstance(event, RunStarted):
                 self.running = True
@@ -139,12 +137,6 @@ class FakeAgent(Agent):
 
     async def aclose(self) -> None:
         self.calls.append("aclose")
-
-    def switch_for(self, prepared: Prepared) -> None:
-        if prepared.model is not None:
-            self.change_model(prepared.model)
-        if prepared.mode is not None:
-            self.change_mode(prepared.mode)
 
     async def compact(
         self, focus: str | None = None, *, for_model: str | None = None, boundary: int | None = None

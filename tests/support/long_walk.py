@@ -41,7 +41,6 @@ class LongWalk:
         return self.session.append_many(found)
 
     def turn(self, text: str, reads: int = 2, tokens: int = 900) -> None:
-        """Append a message, some reads of so many tokens each, and an answer."""
         self._grow(self.append(UserEntry(parts=(TextPart(text=text),), tokens=20)))
         for _ in range(reads):
             self._calls += 1
@@ -77,13 +76,11 @@ class LongWalk:
         )  # fmt: skip
 
     def prune(self, targets: Sequence[int], freed: int) -> None:
-        """Clear some results."""
         self.append(PruneEntry(targets=tuple(targets), tokens_freed=freed, reason="pressure"))
         self.size -= freed
         self.known = min(self.known, 2_000)
 
     def compact(self, first_kept: int, after: int) -> None:
-        """Summarise what is before an entry."""
         entry = CompactionEntry(
             summary="## Goal\nFind the bug.\n", first_kept_id=first_kept, tokens_before=self.size, tokens_after=after,
             trigger="threshold", model=self.model, usage=Usage(input=self.size, output=300), cost=0.02, tokens=120,
@@ -92,7 +89,6 @@ class LongWalk:
         self.size, self.known = after, 0
 
     def pause(self, minutes: int) -> None:
-        """Let time pass; the provider forgets."""
         self.at += minutes * MINUTE
         self.known = 0
 

@@ -44,7 +44,6 @@ class Place:
         self.specs.append(ServerSpec(name, McpServerSettings(**settings), "user", self.directory))
 
     def add_stdio(self, name: str = "tracker", *more: str, **settings: Any) -> None:
-        """Add a server that starts at once."""
         arguments = (str(PLAIN_SERVER), str(self.directory), *more)
         self.add(name, command=sys.executable, args=arguments, **settings)
 

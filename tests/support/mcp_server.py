@@ -16,7 +16,6 @@ PIXEL = bytes.fromhex(
 
 
 def make_server(directory: Path) -> MCPServer:
-    """Return a server that leaves traces of what it does in a directory."""
     server = MCPServer("tracker", log_level="ERROR")
     _add_answers(server)
     _add_work(server, directory)
@@ -24,8 +23,6 @@ def make_server(directory: Path) -> MCPServer:
 
 
 def _add_answers(server: MCPServer) -> None:
-    """Add what answers at once: tools, a prompt, a resource."""
-
     @server.tool(description="Add two numbers.")
     def add(a: int, b: int) -> int:
         return a + b
@@ -62,8 +59,6 @@ def _add_answers(server: MCPServer) -> None:
 
 
 def _add_work(server: MCPServer, directory: Path) -> None:
-    """Add what takes long, dies, or changes the server."""
-
     @server.tool(description="Work until it is cancelled.")
     async def wait(ctx: Context) -> str:
         await ctx.report_progress(1, 2, "working")
@@ -86,7 +81,6 @@ def _add_work(server: MCPServer, directory: Path) -> None:
 
 
 def main() -> None:
-    """Run over standard input and output."""
     parser = argparse.ArgumentParser()
     parser.add_argument("directory", type=Path)
     arguments = parser.parse_args()

@@ -63,7 +63,6 @@ class Turn:
     events: Sequence[Mapping[str, Any]] | None = None
 
     def pieces(self) -> list[str]:
-        """The text in the pieces it is sent in."""
         if self.chunks is None:
             words = self.text.split(" ")
             return [word if i == 0 else f" {word}" for i, word in enumerate(words)] if self.text else []
@@ -73,7 +72,6 @@ class Turn:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "Turn":
-        """Build a turn from its JSON form, as a script file has it."""
         fields = dict(data)
         fields["tool_calls"] = tuple(Call(**call) for call in fields.get("tool_calls", ()))
         if fault := fields.get("fault"):
@@ -105,7 +103,6 @@ class Recorded:
 
     @property
     def prompt(self) -> str:
-        """Text of the last user message."""
         for message in reversed(self.json.get("messages") or self.json.get("input") or []):
             if message.get("role") == "user":
                 content = message["content"]
@@ -126,7 +123,6 @@ def cut(text: str, count: int) -> list[str]:
 
 
 def status(number: int, message: str = "", *, retry_after: str | None = None, **more: Any) -> Turn:
-    """A turn that fails with an HTTP status."""
     headers = dict(more.pop("headers", {}))
     if retry_after is not None:
         headers["retry-after"] = retry_after
@@ -134,5 +130,4 @@ def status(number: int, message: str = "", *, retry_after: str | None = None, **
 
 
 def echo(request: Recorded) -> Turn:
-    """Answer with what the user said."""
     return Turn(text=f"You said: {request.prompt}")

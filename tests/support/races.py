@@ -85,7 +85,6 @@ def _files(project: Path) -> Iterator[tuple[str, Path]]:
 
 
 def racing_agent(tmp_path: Path, client: ScriptedClient, **more: Any) -> Harness:
-    """Return an agent in a repository at ``tmp_path/project`` that can race."""
     if not (tmp_path / "project").exists():
         make_project(tmp_path / "project")
     more.setdefault("rules", ALLOW)

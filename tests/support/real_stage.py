@@ -25,11 +25,9 @@ class RealStage(Stage):
 
     @property
     def screen(self) -> Any:
-        """The screen on top."""
         return self.app.screen
 
     def text(self) -> str:
-        """What is on the terminal."""
         return "\n".join(line.rstrip() for line in screen_text(self).split("\n"))
 
     @asynccontextmanager
@@ -41,17 +39,14 @@ class RealStage(Stage):
             yield pilot
 
     async def say(self, text: str, pilot: Any) -> None:
-        """Have a turn, and wait until the screen shows its end."""
         await self.harness.say(text)
         await pilot.pause()
 
     async def until_text(self, text: str, pilot: Any) -> None:
-        """Wait until something is on the terminal."""
         await until(lambda: text in self.text(), pilot)
 
 
 def real_stage(tmp_path: Path, script: Script, *, services: dict[str, Any] | None = None, **agent: Any) -> RealStage:
-    """Return an application that has not been run yet, on an agent that plays a script."""
     client = ScriptedClient(script)
     harness = make_agent(tmp_path, client, **agent)
     given = {
@@ -80,12 +75,10 @@ def working_script(turns: int = 1, *, lines: int = 120) -> list[Reply]:
 
 
 def looks(turns: int) -> list[str]:
-    """Return what begins the turns of ``working_script``."""
     return [f"Look at module {turn}." for turn in range(turns)]
 
 
 def write_modules(tmp_path: Path, turns: int = 1) -> None:
-    """Write the files that ``working_script`` reads."""
     project = tmp_path / "project"
     project.mkdir(exist_ok=True)
     for turn in range(turns):

@@ -289,7 +289,6 @@ def test_names_of_files_are_quoted(tmp_path: Path) -> None:
 async def _real(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], call: Call, **settings: Any
 ) -> Harness:
-    """Run a step with the checkers of this machine, those of the environment that runs the tests first."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     monkeypatch.setenv("PATH", path)
     harness = make_checked(tmp_path, [[call]], files, home=Path.home(), **({"commands": {}} | settings))

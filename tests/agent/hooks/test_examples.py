@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import Harness, make_agent
-from tests.support.scripted_client import Reply, ScriptedClient, call
+from tests.support.scripted_client import Reply, call
 from tui_agent.agent.events import MessageRefused, Notice, PermissionAsked
 from tui_agent.agent.hooks.hooks import Hooks, from_settings
 from tui_agent.agent.hooks.payloads import ANSWERS
@@ -29,8 +29,6 @@ Start = Callable[..., Harness]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
-    """Return what makes an agent with the hooks of the example configuration."""
-
     def make(script: list[Reply] | Callable[..., Reply], **ports: object) -> Harness:
         project = tmp_path / "project"
         shutil.copytree(EXAMPLES, project / "hooks")
@@ -39,7 +37,7 @@ def start(tmp_path: Path) -> Start:
         assert {row.event for row in settings} == set(ANSWERS)
         environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
         hooks = Hooks(lambda: from_settings(settings, project, environment))
-        return make_agent(tmp_path, ScriptedClient(script), hooks=hooks, **ports)
+        return make_agent(tmp_path, script, hooks=hooks, **ports)
 
     return make
 
@@ -50,7 +48,7 @@ def lines(harness: Harness, name: str) -> list[dict[str, object]]:
 
 
 def result(harness: Harness) -> ToolResultEntry:
-    return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)][-1]
+    return harness.results()[-1]
 
 
 def sent(harness: Harness) -> str:
@@ -88,7 +86,7 @@ async def test_before_tool_refuses_allows_and_changes(start: Start) -> None:
     )
     (harness.agent.ports.project / "Makefile").write_text("test:\n\t@echo all green\n")
     await harness.say("go")
-    pushed, tested, installed = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    pushed, tested, installed = harness.results()
     assert pushed.status is ToolStatus.DENIED
     assert "Pushing is the user's business" in pushed.output
     assert "all green" in tested.output
@@ -108,7 +106,7 @@ async def test_before_and_after_compact(start: Start) -> None:
     requests = len(harness.agent.ports.client.requests)
     assert (await harness.agent.compact()).problem is None
     assert len(harness.agent.ports.client.requests) == requests, "no model was asked"
-    entry = next(entry for entry in harness.path() if isinstance(entry, CompactionEntry))
+    entry = harness.entries(CompactionEntry)[0]
     assert "first question about the cart" in entry.summary
     assert entry.model is None
     assert entry.tokens_after < entry.tokens_before

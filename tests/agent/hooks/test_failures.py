@@ -36,7 +36,6 @@ PATH = {"PATH": os.environ["PATH"]}
 
 
 def commands(tmp_path: Path, *rows: dict[str, object], environment: dict[str, str] | None = None) -> Hooks:
-    """Return hooks that run in the project."""
     settings = [HookSettings.model_validate(row) for row in rows]
     (tmp_path / "project").mkdir(exist_ok=True)
     return Hooks(lambda: from_settings(settings, tmp_path / "project", environment or PATH))
@@ -87,7 +86,7 @@ def warnings(harness: Harness) -> list[str]:
 )
 async def test_a_failure_is_told_and_the_message_goes_on(tmp_path: Path, command: str, why: str) -> None:
     hooks = commands(tmp_path, {"event": "user_prompt", "command": command})
-    harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), hooks=hooks)
+    harness = make_agent(tmp_path, [Reply("Hello.")], hooks=hooks)
     assert (await harness.say("hi")).reason == "done"
     (warning,) = warnings(harness)
     assert why in warning
@@ -97,7 +96,7 @@ async def test_a_failure_is_told_and_the_message_goes_on(tmp_path: Path, command
 async def test_a_hook_that_hangs_is_ended_with_everything_it_started(tmp_path: Path) -> None:
     command = "trap '' TERM; sleep 600 & echo $$ $! > pids; wait; sleep 600"
     hooks = commands(tmp_path, {"event": "user_prompt", "command": command, "timeout": 0.3})
-    harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), hooks=hooks)
+    harness = make_agent(tmp_path, [Reply("Hello.")], hooks=hooks)
     assert (await harness.say("hi")).reason == "done"
     assert "took longer than 0.3 s" in warnings(harness)[0]
     for pid in (tmp_path / "project" / "pids").read_text().split():
@@ -106,7 +105,7 @@ async def test_a_hook_that_hangs_is_ended_with_everything_it_started(tmp_path: P
 
 async def test_an_interrupt_while_a_hook_runs_keeps_the_message_for_later(tmp_path: Path) -> None:
     hooks = commands(tmp_path, {"event": "user_prompt", "command": "test -f go || { touch started; sleep 600; }"})
-    harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), hooks=hooks)
+    harness = make_agent(tmp_path, [Reply("Hello.")], hooks=hooks)
     harness.agent.submit("important")
     await harness.until((tmp_path / "project" / "started").exists)
     harness.agent.interrupt()
@@ -121,7 +120,7 @@ async def test_an_interrupt_while_a_hook_runs_keeps_the_message_for_later(tmp_pa
 async def test_commands_are_given_no_secrets(tmp_path: Path) -> None:
     environment = SafeEnvironment({**PATH, "OPENAI_API_KEY": "s3cret", "EDITOR_NAME": "ed"})
     hooks = commands(tmp_path, {"event": "user_prompt", "command": "env > seen"}, environment=environment)
-    harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), hooks=hooks)
+    harness = make_agent(tmp_path, [Reply("Hello.")], hooks=hooks)
     await harness.say("hi")
     seen = (tmp_path / "project" / "seen").read_text()
     assert "s3cret" not in seen
@@ -179,8 +178,7 @@ async def test_hooks_are_asked_in_their_order_and_see_what_the_one_before_did(tm
 
         return {"before_tool": before_tool}
 
-    client = ScriptedClient([Reply(calls=(bash("echo "),)), Reply("Done.")])
-    harness = make_agent(tmp_path, client, hooks=functions(add("a"), add("b")))
+    harness = make_agent(tmp_path, [Reply(calls=(bash("echo "),)), Reply("Done.")], hooks=functions(add("a"), add("b")))
     await harness.say("go")
     assert harness.results()[0].output.startswith("ab\n")
 
@@ -207,12 +205,15 @@ TOLD = "## Goal\nWhat the model itself wrote about the work so far.\n"
 
 
 async def long_talk(tmp_path: Path, hooks: Hooks, *, window: int = 16_000) -> Harness:
-    client = ScriptedClient(
+    harness = make_agent(
+        tmp_path,
         lambda request: (
             Reply(TOLD) if "<length>" in request.messages[-1].text else Reply("An answer. " + "word " * 600, usage=None)
-        )
+        ),
+        hooks=hooks,
+        settings=SMALL,
+        window=window,
     )
-    harness = make_agent(tmp_path, client, hooks=hooks, settings=SMALL, window=window)
     for number in range(4):
         await harness.say(f"question {number}")
     return harness
@@ -222,7 +223,7 @@ async def test_a_summary_that_says_nothing_is_a_failure(tmp_path: Path) -> None:
     hooks = functions({"before_compact": lambda _given: SummaryAnswer(summary="ok")})
     harness = await long_talk(tmp_path, hooks)
     assert (await harness.agent.compact()).problem is None
-    entry = next(entry for entry in harness.path() if isinstance(entry, CompactionEntry))
+    entry = harness.entries(CompactionEntry)[0]
     assert entry.summary.strip() == TOLD.strip()
     assert "its summary says nothing" in warnings(harness)[0]
 
@@ -240,7 +241,7 @@ async def test_what_hooks_want_a_summary_to_keep_is_told_to_the_model_that_write
     assert "the first hook" in asked
     assert "the second hook" in asked
     assert cast("CompactionEntry", harness.path()[-1]).instructions == "the till"
-    first = next(entry for entry in harness.path() if isinstance(entry, AssistantEntry))
+    first = harness.entries(AssistantEntry)[0]
     await harness.agent.navigator.move(harness.agent.navigator.plan(first.id), focus="")
     assert "the second hook" in client.requests[-1].messages[-1].text
 
@@ -297,7 +298,7 @@ def test_the_schemas_name_every_event() -> None:
 async def test_the_end_of_the_program_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_agent.agent.hooks.hooks.CLOSING_SECONDS", 0.2)
     hooks = commands(tmp_path, {"event": "run_end", "command": "echo $$ > pid; sleep 600"})
-    harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), hooks=hooks)
+    harness = make_agent(tmp_path, [Reply("Hello.")], hooks=hooks)
     await harness.say("hi")
     await harness.until((tmp_path / "project" / "pid").exists)
     async with asyncio.timeout(60):
@@ -315,7 +316,7 @@ async def test_a_hook_chooses_where_a_summary_ends_and_keeps_something_with_it(t
 
     harness = await long_talk(tmp_path, functions({"before_compact": choose}))
     assert (await harness.agent.compact()).problem is None
-    entry = next(entry for entry in harness.path() if isinstance(entry, CompactionEntry))
+    entry = harness.entries(CompactionEntry)[0]
 
     assert entry.first_kept_id == place[0]
     assert entry.style == "hook"

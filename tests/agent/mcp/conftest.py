@@ -10,7 +10,6 @@ from tests.support.mcp_place import Place
 
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
-    """Return a hub with servers of its own, closed at the end."""
     found = Place(tmp_path)
     yield found
     await found.hub.aclose()

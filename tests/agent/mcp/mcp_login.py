@@ -74,7 +74,6 @@ class OpenDoor:
 
 
 def make_closed_server(door: OpenDoor, address: str) -> MCPServer:
-    """Return a server that wants its visitors to log in at the same address."""
     server = MCPServer(
         "vault",
         log_level="ERROR",

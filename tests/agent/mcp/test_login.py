@@ -73,13 +73,3 @@ async def test_a_token_that_ran_out_is_renewed_without_the_user(tmp_path: Path, 
     assert (await again.call("vault_look")).output == "gold"
     assert (again.notices, door.refreshed) == ([], 1)
     await again.hub.aclose()
-
-
-async def test_a_key_of_the_users_own_needs_no_login(tmp_path: Path, vault: tuple[OpenDoor, str]) -> None:
-    _door, url = vault
-    place = Place(tmp_path)
-    place.add("vault", url=url, headers={"Authorization": "Bearer wrong"})
-    await place.hub.settle()
-    assert place.state("vault") is ServerState.FAILED
-    assert not any("log in" in notice.message for notice in place.notices)
-    await place.hub.aclose()

@@ -8,7 +8,7 @@ import pytest
 from tests.support import neighbours
 from tests.support.agents import make_agent
 from tests.support.mcp_place import Place, until
-from tests.support.scripted_client import Reply, ScriptedClient
+from tests.support.scripted_client import Reply
 from tui_agent.agent.mcp.questions import Answer, ServerForm
 from tui_agent.agent.mcp.records import ServerState
 
@@ -66,7 +66,7 @@ async def test_everything_is_told_and_asked(place, tmp_path):
             )
         return Answer("accept")
 
-    harness = make_agent(tmp_path, ScriptedClient([Reply("A haiku.")]), mcp=place.hub)
+    harness = make_agent(tmp_path, [Reply("A haiku.")], mcp=place.hub)
     harness.agent.mcp.asker = answer
     await start(place, "mcp-server-everything")
     [row] = place.hub.status(count_text=len)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from tests.support.agents import make_agent
 from tests.support.mcp_place import Place, served
-from tests.support.scripted_client import Reply, ScriptedClient
+from tests.support.scripted_client import Reply
 from tui_agent.agent.mcp.questions import Answer, FormField, ServerForm, ServerLink, question_of
 from tui_agent.errors import ToolError
 from tui_agent.web.callback import free_port
@@ -42,7 +42,6 @@ def asking() -> MCPServer:
 
 @asynccontextmanager
 async def inn(tmp_path: Path, *, seconds: float) -> AsyncIterator[Place]:
-    """Have a server that asks, and ``seconds`` for each of its calls."""
     found, port = Place(tmp_path), free_port()
     async with served(asking(), port, sse=True):  # servers of the newest protocol ask in another way
         found.add("inn", url=f"http://127.0.0.1:{port}/sse", type="sse", timeout=seconds)
@@ -58,7 +57,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
 
 
 def agent(tmp_path: Path, place: Place, *replies: Reply):
-    return make_agent(tmp_path, ScriptedClient(list(replies)), mcp=place.hub)
+    return make_agent(tmp_path, list(replies), mcp=place.hub)
 
 
 async def test_a_form_is_asked_and_its_values_go_back(tmp_path, place):

@@ -11,7 +11,7 @@ from mcp.server.mcpserver import Context, MCPServer
 
 from tests.support.agents import make_agent
 from tests.support.mcp_place import Place, served, until
-from tests.support.scripted_client import Reply, ScriptedClient
+from tests.support.scripted_client import Reply
 from tui_agent.agent.mcp.connection import DROPPED, MAX_BYTES, MAX_DESCRIPTION
 from tui_agent.agent.mcp.records import ServerState
 from tui_agent.agent.mcp.settings import Timeouts
@@ -61,9 +61,9 @@ async def talking(tmp_path: Path) -> AsyncIterator[Place]:
 
 
 async def test_a_servers_instructions_stand_in_the_head_with_their_tokens_in_the_map(talking, tmp_path):
-    harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), mcp=talking.hub)
+    harness = make_agent(tmp_path, [Reply("Hello.")], mcp=talking.hub)
     await harness.say("hi")
-    head = next(entry for entry in harness.path() if isinstance(entry, SystemEntry))
+    head = harness.entries(SystemEntry)[0]
     assert "Ask for the id before you change anything." in head.opening
     [block] = [row for row in harness.agent.inspector.map().blocks if "mcp talk" in row.label]
     assert block.tokens > 5

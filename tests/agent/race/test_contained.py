@@ -1,11 +1,10 @@
 """A runner's commands in the sandbox: they find the copy where the project is, and can't touch the project."""
 
-import json
 import subprocess
 from pathlib import Path
 
 from tests.support.races import RacingClient, begin, git, make_project, racing_agent, runs, state_of, writes
-from tests.support.scripted_client import Call, Reply
+from tests.support.scripted_client import Reply, call
 from tui_agent.agent.race.copies import MAX_COPIED_IGNORED
 from tui_agent.agent.race.race import compare
 from tui_agent.sandbox import Sandbox
@@ -75,7 +74,7 @@ async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path)
 
     def play(_number: int, step: int) -> Reply:
         if step == 0:
-            read = [Call("read", json.dumps({"path": name})) for name in ("local.json", "data/local.json")]
+            read = [call("read", path=name) for name in ("local.json", "data/local.json")]
             # No key stands in the request that asks for it.
             write = "echo api_key: sk-ant-api03-$(printf 'a1B2c3D4%.0s' 1 2 3 4 5 6) | tee more.json >> f0.txt"
             look = "for name in .en local.jso; do find -L . -name $name? -exec cat {} +; done; echo looked"

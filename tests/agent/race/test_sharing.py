@@ -1,6 +1,7 @@
 """Runners share places for requests, the wait after a rate limit, and the answers to questions; each can be steered."""
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -8,15 +9,25 @@ import pytest
 
 from tests.support.agents import YES
 from tests.support.races import RacingClient, begin, racing_agent, runs, writes
-from tests.support.scripted_client import Reply
+from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.agent.race.copies import abandoned_homes, remove_left
 from tui_agent.agent.race.race import RaceError, SharedClient
 from tui_agent.agent.race.specs import RunnersError, RunnerSpec, names_of, parse_runners
 from tui_agent.context.request import ModelRequest
 from tui_agent.model.protocol import ErrorKind, Finished, ModelError, ModelEvent, TextDelta
 from tui_agent.session.effort import Effort
-from tui_agent.session.entries import ModelChangeEntry, RunnerState, TextPart, ToolResultEntry, UserEntry
+from tui_agent.session.entries import (
+    CompactionEntry,
+    ContextEditEntry,
+    ModelChangeEntry,
+    RaceEntry,
+    RunnerState,
+    TextPart,
+    ToolResultEntry,
+    UserEntry,
+)
 
 ASKING = (Rule("bash", "*", Action.ASK, "user"), Rule("doom_loop", "*", Action.ALLOW, "flag"))
 REQUEST = ModelRequest("test/model", ())
@@ -180,3 +191,127 @@ def test_runners_are_read_as_they_are_typed() -> None:
 def test_what_can_not_run_is_told(text: str) -> None:
     with pytest.raises(RunnersError):
         parse_runners(text, ("build",), {}.get)
+
+
+# -- What if: runners that see different parts of the conversation, so that it shows whether a block matters -----------
+
+
+SECRET = "The code word is xylophone."
+
+
+def answers(request: ModelRequest) -> Reply:
+    if not request.tools:
+        return Reply("## Goal\nTalk.\n\n## Next\nAnswer.")
+    text = "\n".join(message.text for message in request.messages)
+    return Reply(("I see the word." if SECRET in text else "I see no word.") + " padding" * 700)
+
+
+def test_contexts_are_read_and_named() -> None:
+    specs = parse_runners("whole; without #12 #14; compacted; sonnet without #3")
+
+    assert [spec.context for spec in specs] == ["", "without #12 #14", "compacted", "without #3"]
+    assert specs[3].model == "sonnet"
+    assert names_of(specs) == ("whole", "without #12 #14", "compacted", "sonnet without #3")
+    assert names_of(parse_runners("2")) == ("same 1", "same 2")
+
+
+@pytest.mark.parametrize("text", ["whole; without", "whole; #12", "whole; compacted without #12"])
+def test_a_context_that_says_nothing_is_refused(text: str) -> None:
+    with pytest.raises(RunnersError, match="whole, compacted, or without #12 #14"):
+        parse_runners(text)
+
+
+async def test_runners_answer_with_and_without_a_block(tmp_path: Path) -> None:
+    harness = racing_agent(tmp_path, ScriptedClient(answers), window=40_000)
+    await harness.say(SECRET)
+    (told,) = [entry.id for entry in harness.path() if isinstance(entry, UserEntry) and SECRET in entry.text]
+    for number in range(14):
+        await harness.say(f"Message {number}.")
+
+    specs = (RunnerSpec(), RunnerSpec(context=f"without #{told}"), RunnerSpec(context="compacted"))
+    race = await begin(harness, specs, "What is the code word?")
+    await race.wait()
+
+    assert [runner.state for runner in race.runners] == [RunnerState.DONE] * 3
+    session = harness.session
+    paths = [session.beside(runner.record.leaf).active_path() for runner in race.runners]
+    said = [path[-1].text.split(".")[0] for path in paths]  # type: ignore[union-attr]
+    assert said[:2] == ["I see the word", "I see no word"]
+    assert any(isinstance(entry, ContextEditEntry) and entry.target == told for entry in paths[1])
+    assert any(isinstance(entry, CompactionEntry) for entry in paths[2])
+    assert not any(isinstance(entry, ContextEditEntry | CompactionEntry) for entry in harness.path())
+    assert session.leaf == race.order.start
+    await race.finish(None)
+    await harness.agent.aclose()
+
+
+async def test_a_compaction_that_can_not_be_made_is_the_runners_failure(tmp_path: Path) -> None:
+    harness = racing_agent(tmp_path, ScriptedClient(answers))
+    await harness.say("Hello.")
+
+    race = await begin(harness, (RunnerSpec(), RunnerSpec(context="compacted")))
+    await race.wait()
+
+    assert [runner.state for runner in race.runners] == [RunnerState.DONE, RunnerState.ERROR]
+    assert "history" in race.runners[1].record.problem or "messages" in race.runners[1].record.problem
+    await race.finish(None)
+    await harness.agent.aclose()
+
+
+# -- The copies of a race have an owner, or are found and removed; its branches stay in any case -----------------------
+
+
+def hanging(number: int, step: int) -> Reply:
+    if step == 0:
+        return Reply(calls=(writes("n.txt", f"{number}\n"),))
+    return Reply("Half a sentence", hang=number == 1)
+
+
+def leave(home: Path) -> None:
+    """Make it as old as one that a killed program left."""
+    os.utime(home, (1, 1))
+
+
+async def test_a_race_that_ends_with_its_session_is_written_down(tmp_path: Path) -> None:
+    client = RacingClient(hanging)
+    harness = racing_agent(tmp_path, client)
+    race = await begin(harness)
+    await harness.until(lambda: RunnerState.DONE in [row.state for row in race.runners] and client.hanging.is_set())
+    leave(race.home.path)
+    assert abandoned_homes(tmp_path / "races") == []
+    assert not remove_left(race.home.path)
+
+    await race.aclose()
+    entry = harness.path()[-1]
+    assert isinstance(entry, RaceEntry)
+    assert sorted(row.state for row in entry.runners) == [RunnerState.DONE, RunnerState.STOPPED]
+    for row in entry.runners:
+        plan = await harness.agent.files.plan(row.leaf)
+        assert [(step.path, step.what) for step in plan.steps] == [("n.txt", "create")]
+    assert list((tmp_path / "races").iterdir()) == []
+    await harness.agent.aclose()
+
+
+async def test_of_a_race_that_was_killed_the_branches_stay_and_the_copies_go(tmp_path: Path) -> None:
+    client = RacingClient(hanging)
+    harness = racing_agent(tmp_path, client)
+    killed = await begin(harness)
+    await harness.until(lambda: [row.figures.steps for row in killed.runners] == [2, 2] and client.hanging.is_set())
+    left = killed.home.path
+    (left / "1" / "sub").mkdir()
+    (left / "1" / "sub").chmod(0o500)
+    killed.home.release()
+    leave(left)
+    assert abandoned_homes(tmp_path / "races") == [left]
+
+    client.replies = lambda number, step: Reply("Done.")
+    race = await begin(harness)
+    await race.wait()
+    assert not left.exists()
+    roots = {header.parent_id for header in harness.session.skeleton() if header.kind == "user"}
+    assert roots == {race.order.start}
+    plan = await harness.agent.files.plan(killed.runners[0].record.leaf)
+    assert [step.path for step in plan.steps] == ["n.txt"]
+    await race.finish(None)
+    await killed.end_runners()
+    await harness.agent.aclose()
