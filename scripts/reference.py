@@ -112,8 +112,8 @@ def events() -> str:
     told = (
         f"`--json` prints one of these per line. `session` is the first, `run_ended` the last of a run. Times are "
         "seconds, except `created_at` of an entry: milliseconds since 1970. "
-        "[events.schema.json](../events.schema.json), or `tui-agent schema`, has the type of each field; "
-        "[automation](../automation.md#events) shows an example. New types and fields may be added. If others change, "
+        "[events.schema.json](../events.schema.json), or `tui-agent schema`, has the type of each field. "
+        "New types and fields may be added. If others change, "
         f"so does `version` in the first line, now {schema['version']}."
     )
     return f"# Events\n\n{told}\n\n{_table(('type', 'fields', 'meaning'), rows)}\n"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.tooling import Workspace
 from tui_agent.cli.arguments import SUBCOMMANDS, parse
 from tui_agent.cli.output import ExitCode
 from tui_agent.config import load_config
@@ -258,15 +259,13 @@ async def test_the_files_of_the_page_are_tools_that_work(place: ToolPlace, monke
     monkeypatch.setattr(tool_files, "DESCRIBE_SECONDS", 100.0)
     monkeypatch.setenv("TRACKER_TOKEN", "t")
     tools = await loaded(place)
-    live: list[str] = []
+    space = Workspace(place.project, environ=dict(place.environment), sandbox=place.sandbox)
 
     async def call(name: str, **arguments: object) -> str:
-        context = place.context()
-        context.report = live.append
-        return (await tools[name].run(tools[name].Input(values=arguments), context)).output
+        return (await space.call(tools[name], **arguments)).output
 
     assert json.loads(await call("count_words", path="a.txt", shortest=3)) == {"words": 1, "different": 1}
-    assert "reading a.txt" in "".join(live)
+    assert "reading a.txt" in "".join(space.live)
     about = tools["count_words"].schema().parameters["properties"]
     assert about["shortest"]["description"] == "letters that a word has at least"
 
@@ -276,7 +275,7 @@ async def test_the_files_of_the_page_are_tools_that_work(place: ToolPlace, monke
     assert tools["plan_week"].schema().parameters["properties"]["topics"]["description"] == "most urgent first"
 
     needs = {(need.permission.value, need.pattern) for need in tools["fetch_issue"].needs(
-        tools["fetch_issue"].Input(values={"number": 1}), place.context()
+        tools["fetch_issue"].Input(values={"number": 1}), space.context()
     )}  # fmt: skip
     assert {("tool", "fetch_issue"), ("read", "$TRACKER_TOKEN")} <= needs
     assert tools["fetch_issue"].declared.words() == (
