@@ -18,7 +18,6 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.errors import EntryNotFound, NothingToUndo, SessionNotFound, StoreReadOnly
 from tui_agent.session.session import Session
-from tui_agent.session.store import Store
 
 Reopen = Callable[..., Session]
 
@@ -84,27 +83,32 @@ def test_headers_agree_with_entries(session: Session, reopen: Reopen) -> None:
         assert one.path_outline()[1] == (header.id, header.kind, header.size)
     assert (header.id, header.parent_id, header.kind, header.preview) == (2, 1, "assistant", "four")
     assert (header.tokens, header.created_at, header.size) == (7, entry.created_at, len("four" + "ls" + "{}"))
+    with session.store.reader() as connection:
+        (body,) = connection.execute("SELECT body FROM bodies").fetchone()
+    assert body == '{"parts":[{"type":"text","text":"hello"}],"synthetic":null,"mid_run":false}', "no column's content"
 
 
-def test_a_missing_parent_is_refused_and_costs_nothing(session: Session) -> None:
+def test_what_is_not_there_is_refused_and_costs_nothing(session: Session) -> None:
     session.append(said("a"))
     with pytest.raises(EntryNotFound):
         session.beside(17).append(said("lost"))
+    with pytest.raises(EntryNotFound):
+        session.move(9)
+    session.move(1)
+    assert session.moves() == [], "moving nowhere is no move"
+    with pytest.raises(SessionNotFound, match="no-such"):
+        Session(session.store, "no-such", estimate=lambda _entry: 1)
     assert session.info.entry_count == 1
     assert session.append(said("b")).id == 2
-
-
-def test_a_returned_path_can_be_changed_without_harm(session: Session) -> None:
-    session.append(said("a"))
-    for get in (session.path, session.active_path):
-        get().clear()
-        assert len(get()) == 1
 
 
 def test_entries_come_in_the_order_asked_for(session: Session, reopen: Reopen) -> None:
     session.append_many([said(str(number)) for number in range(900)])
     ids = [5, 900, 3, 5, 12_345, 1]
     assert [entry.id for entry in reopen(session).entries(ids)] == [5, 900, 3, 5, 1]
+    for get in (session.path, session.active_path):
+        get().clear()
+        assert len(get()) == 900, "a returned path can be changed without harm"
     with pytest.raises(EntryNotFound):
         session.entry(12_345)
 
@@ -152,15 +156,6 @@ def test_a_turn_is_undone_with_the_head_that_was_made_for_it(session: Session) -
     assert (step.start, step.entry) == (first.id, asked.id)
 
 
-def test_moving_nowhere_is_no_move(session: Session) -> None:
-    session.append(said("a"))
-    session.move(1)
-    assert session.moves() == []
-    with pytest.raises(EntryNotFound):
-        session.move(9)
-    assert session.leaf == 1
-
-
 def test_labels_can_be_set_changed_and_removed(session: Session, reopen: Reopen) -> None:
     session.append_many([said("a"), said("b")])
     session.label(2, "green")
@@ -199,8 +194,3 @@ def test_a_read_only_session_can_be_read_and_refuses_changes(session: Session, r
         with pytest.raises(StoreReadOnly):
             change()
     assert (session.info.entry_count, session.labels(), reading.leaf) == (2, {}, 2)
-
-
-def test_a_session_that_is_not_there_is_refused(store: Store) -> None:
-    with pytest.raises(SessionNotFound, match="no-such"):
-        Session(store, "no-such", estimate=lambda _entry: 1)

@@ -43,7 +43,10 @@ def new(store: Store) -> NewSession:
 
 
 def test_sessions_are_listed_by_last_use(store: Store, new: NewSession) -> None:
+    assert store.path.stat().st_mode & 0o077 == 0
     first, second = new("one"), new("two")
+    assert first.id < second.id
+    assert first.id[14] == "7", "ids are UUIDs that ascend with time"
     assert [info.id for info in store.sessions()] == [second.id, first.id]
     first.append(said("again"))
     assert [info.first_message for info in store.sessions()] == ["one", "two"]
@@ -89,6 +92,10 @@ def test_a_fork_has_the_path_and_nothing_else(store: Store, new: NewSession) -> 
     assert (fork.info.parent_session, fork.info.parent_entry) == (source.id, 2)
     assert (fork.info.entry_count, fork.info.first_message, fork.reader.damaged) == (2, "a", 0)
     assert [hit.entry_id for hit in store.search("b", session_id=fork.id)] == [2]
+    assert store.fork(source.id, None).entry_count == 0
+    with pytest.raises(EntryNotFound):
+        store.fork(source.id, 9)
+    assert len(store.sessions()) == 3
 
 
 def test_others_write_while_a_session_is_forked(store: Store, new: NewSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,16 +184,15 @@ def test_what_a_killed_program_left_empty_is_not_listed_and_goes_in_time(
     assert store.number(held.id)
 
 
-def test_forking_at_nothing_is_an_empty_session_and_at_a_missing_entry_refused(store: Store, new: NewSession) -> None:
-    source = new("a")
-    assert store.fork(source.id, None).entry_count == 0
-    with pytest.raises(EntryNotFound):
-        store.fork(source.id, 9)
-    assert len(store.sessions()) == 2
-
-
 def test_a_deleted_session_is_gone_from_everywhere_until_it_is_brought_back(store: Store, new: NewSession) -> None:
     session = new("secret plan")
+    for change in (lambda: store.rename("x", "t"), lambda: store.delete("x"), lambda: store.undelete("x")):
+        with pytest.raises(SessionNotFound):
+            change()
+    session.hold()
+    with pytest.raises(SessionHeld):
+        store.delete(session.id)
+    session.release()
     store.delete(session.id)
     assert store.sessions() == []
     assert store.search("secret") == []
@@ -224,15 +230,6 @@ def test_purging_leaves_alone_what_another_program_just_deleted(store: Store, ne
         assert next_day.purge() == 1
 
 
-def test_a_session_in_use_is_not_deleted(store: Store, new: NewSession) -> None:
-    session = new("a")
-    session.hold()
-    with pytest.raises(SessionHeld):
-        store.delete(session.id)
-    session.release()
-    store.delete(session.id)
-
-
 def test_blobs_go_with_their_last_session_but_not_while_they_are_fresh(store: Store, new: NewSession) -> None:
     used, fresh, needed = (store.put_blob(content) for content in (b"used", b"fresh", b"needed"))
     session, other = new("a"), new("b")
@@ -264,16 +261,6 @@ def test_the_prompt_history_is_distinct_and_newest_first(store: Store, new: NewS
     last.append(ShellEntry(command="pwd", output="/", excluded=True))
     assert [typed.text for typed in store.typed_in(None, 9)] == ["!!pwd", "!ls", "/review", "three", "one", "two"]
     assert [typed.text for typed in store.typed_in(None, 2)] == ["!!pwd", "!ls"]
-
-
-def test_an_unknown_session_can_be_neither_renamed_nor_deleted(store: Store) -> None:
-    for change in (lambda: store.rename("x", "t"), lambda: store.delete("x"), lambda: store.undelete("x")):
-        with pytest.raises(SessionNotFound):
-            change()
-
-
-def test_the_file_is_private(store: Store) -> None:
-    assert store.path.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("days", [(0, -400), (0, 400, -1), (400, 0, 0, 0, -400)])

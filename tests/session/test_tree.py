@@ -12,16 +12,11 @@ def header(entry_id: int, parent: int | None) -> EntryHeader:
 
 
 @st.composite
-def forests(draw: st.DrawFn) -> list[EntryHeader]:
-    """Headers with ids that may have gaps, each below any earlier one or a root."""
+def forests(draw: st.DrawFn) -> tuple[list[EntryHeader], int | None, int | None]:
+    """Headers with ids that may have gaps, each below any earlier one or a root, and two of the ids or None."""
     ids = sorted(draw(st.sets(st.integers(1, 40), min_size=1, max_size=25)))
-    return [header(i, draw(st.sampled_from([None, *[j for j in ids if j < i]]))) for i in ids]
-
-
-@st.composite
-def forests_with_two(draw: st.DrawFn) -> tuple[list[EntryHeader], int | None, int | None]:
-    headers = draw(forests())
-    ends = st.sampled_from([None, *[one.id for one in headers]])
+    headers = [header(i, draw(st.sampled_from([None, *[j for j in ids if j < i]]))) for i in ids]
+    ends = st.sampled_from([None, *ids])
     return headers, draw(ends), draw(ends)
 
 
@@ -38,38 +33,26 @@ def rows_of(headers: list[EntryHeader]) -> SpineRows:
     return SpineRows.of((one.id, one.parent_id, one.kind, one.size) for one in headers)
 
 
-def spine_of(headers: list[EntryHeader]) -> Spine:
-    spine = Spine()
-    spine.extend(rows_of(headers))
-    return spine
-
-
-@given(forests_with_two())
-def test_two_ways_part_below_the_last_entry_both_share(
-    case: tuple[list[EntryHeader], int | None, int | None],
-) -> None:
+@given(forests())
+def test_the_spine_knows_paths_and_where_two_part(case: tuple[list[EntryHeader], int | None, int | None]) -> None:
     headers, leaf, target = case
-    one, other = ancestors(headers, leaf), ancestors(headers, target)
-    shared = [a for a, b in zip(one, other, strict=False) if a == b]
-    parting = spine_of(headers).parting(leaf, target)
-    assert (parting.leaf, parting.ancestor) == (leaf, shared[-1] if shared else None)
-    assert [entry.id for entry in parting.left] == [i for i in one if i not in other]
-
-
-@given(forests_with_two())
-def test_the_spine_knows_the_same_paths(case: tuple[list[EntryHeader], int | None, int | None]) -> None:
-    headers, leaf, _ = case
     spine = Spine()
     half = len(headers) // 2
     for part in (headers[:half], headers[half:]):
         spine.extend(rows_of(part))
-    assert list(spine.path(leaf)) == ancestors(headers, leaf)
     assert (spine.count, spine.last, spine.reattached) == (len(headers), headers[-1].id, set())
+    one, other = ancestors(headers, leaf), ancestors(headers, target)
+    assert list(spine.path(leaf)) == one
+    shared = [a for a, b in zip(one, other, strict=False) if a == b]
+    parting = spine.parting(leaf, target)
+    assert (parting.leaf, parting.ancestor) == (leaf, shared[-1] if shared else None)
+    assert [entry.id for entry in parting.left] == [i for i in one if i not in other]
 
 
 def test_a_missing_parent_ends_a_path_and_the_spine_mends_it() -> None:
     headers = [header(1, None), header(2, 1), header(5, 4), header(6, 5)]
     assert children(headers)[None] == [1, 5]
-    spine = spine_of(headers)
+    spine = Spine()
+    spine.extend(rows_of(headers))
     assert list(spine.path(6)) == [1, 2, 5, 6]
     assert spine.reattached == {5}

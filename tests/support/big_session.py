@@ -27,7 +27,7 @@ def words(number: int, count: int) -> str:
     return " ".join(_WORDS[(number * 7 + at * at) % len(_WORDS)] for at in range(count)) + f" n{number}"
 
 
-def turns(*, output_words: int = 60) -> Iterator[Entry]:
+def turns() -> Iterator[Entry]:
     """Return entries of endless turns of five: a message, two tool calls, their results, an answer."""
     number = 0
     while True:
@@ -45,15 +45,13 @@ def turns(*, output_words: int = 60) -> Iterator[Entry]:
                 call_id=call.call_id,
                 tool=call.tool,
                 status=ToolStatus.COMPLETED,
-                output=words(number, output_words),
+                output=words(number, 60),
                 title=f"src/file{number}.py",
             )
         yield AssistantEntry(parts=(TextPart(text=words(number, 40)),), model=MODEL, estimate=9_000)
 
 
-def fill(
-    session: Session, count: int, *, branch_every: int = 0, compact_every: int = 0, output_words: int = 60
-) -> None:
+def fill(session: Session, count: int, *, branch_every: int = 0, compact_every: int = 0) -> None:
     """Append ``count`` entries, a system entry first.
 
     Args:
@@ -61,25 +59,17 @@ def fill(
         count: How many entries.
         branch_every: After so many entries the leaf moves back by 50 entries; 0 makes no branches.
         compact_every: After so many entries a compaction is appended that keeps the 100 before it; 0 makes none.
-        output_words: Words of each tool output.
     """
-    source = turns(output_words=output_words)
+    source = turns()
     session.append(SystemEntry(blocks=("You are an agent.",), model=MODEL))
     done = 1
     while done < count:
         chunk = list(islice(source, min(500, count - done)))
         done += len(session.append_many(chunk))
         if compact_every and done % compact_every < len(chunk) and done < count:
+            sizes = {"tokens_before": 90_000, "tokens_after": 20_000}
             kept = session.path_outline().ids[-100]
-            session.append(
-                CompactionEntry(
-                    summary=words(done, 100),
-                    first_kept_id=kept,
-                    tokens_before=90_000,
-                    tokens_after=20_000,
-                    trigger="threshold",
-                )
-            )
+            session.append(CompactionEntry(summary=words(done, 100), first_kept_id=kept, trigger="threshold", **sizes))
             done += 1
         if branch_every and done % branch_every < len(chunk) and done < count:
             session.move(session.path_outline().ids[-50])
