@@ -14,7 +14,7 @@ import pytest
 
 import tui_agent
 from tests.support.model_script import Call, Turn, status
-from tests.support.model_server import ModelServer, serving
+from tests.support.model_server import ModelServer
 from tests.support.parsed import parsed
 from tui_agent import (
     Agent,
@@ -43,7 +43,7 @@ PNG = bytes.fromhex(
 
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
-    with serving() as running:
+    with ModelServer() as running:
         yield running
 
 

@@ -16,8 +16,6 @@ from tests.support.tooling import Workspace
 from tui_agent.agent.assembly import find_tool_files
 from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked, PermissionRequest, ToolOutput
 from tui_agent.agent.knowledge.folders import Folders
-from tui_agent.agent.permissions import Action, Rule
-from tui_agent.permission import Permission
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.entries import SystemEntry, ToolResultEntry, ToolStatus
@@ -278,15 +276,6 @@ async def test_always_asks_once_and_modes_decide_as_for_commands(stage: Stage) -
     await stage.call("note", {"text": "4"}, mode="auto-edit")
     assert (stage.project / "n.txt").read_text() == "4"
     assert asked(stage) == []
-
-
-@works
-async def test_a_rule_decides_by_the_name_of_the_tool(stage: Stage) -> None:
-    stage.write("def one() -> str:\n    'First.'\n    return 'one'\n")
-    denied = await stage.call("one", rules=(Rule("tool", "o*", Action.DENY, "user"),))
-    assert denied.status is ToolStatus.DENIED
-    await stage.call("one", rules=(Rule("tool", "one", Action.ASK, "user"),))
-    assert [need.permission for need in asked(stage)[0].needs] == [Permission.TOOL]
 
 
 @works

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.model_script import Call, Turn
-from tests.support.model_server import ModelServer, serving
+from tests.support.model_server import ModelServer
 from tui_agent.cli.main import run
 
 
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
-    with serving() as running:
+    with ModelServer() as running:
         yield running
 
 

@@ -54,12 +54,7 @@ OVERFLOWS = (
         32768,
         40231,
     ),
-    Overflow(
-        "groq",
-        400,
-        "Please reduce the length of the messages or completion.",
-        code="context_length_exceeded",
-    ),
+    Overflow("groq", 400, "Please reduce the length of the messages or completion.", code="context_length_exceeded"),
     Overflow(
         "deepseek",
         400,
@@ -141,13 +136,7 @@ OVERFLOWS = (
     ),
     Overflow("minimax", 400, "invalid params, context window exceeds limit (2013)"),
     Overflow("copilot", 400, "prompt token count of 131500 exceeds the limit of 128000", 128000, 131500),
-    Overflow(
-        "fireworks",
-        400,
-        "The prompt is too long: 140201, model maximum context length: 131071",
-        131071,
-        140201,
-    ),
+    Overflow("fireworks", 400, "The prompt is too long: 140201, model maximum context length: 131071", 131071, 140201),
     Overflow(
         "azure",
         400,
@@ -159,10 +148,6 @@ OVERFLOWS = (
     ),
     Overflow("zai", 400, "Prompt exceeds max length", code="1261"),
     Overflow(
-        "huggingface",
-        422,
-        "Input validation error: `inputs` must have less than 4096 tokens. Given: 5001",
-        4096,
-        5001,
+        "huggingface", 422, "Input validation error: `inputs` must have less than 4096 tokens. Given: 5001", 4096, 5001
     ),
 )

@@ -120,25 +120,6 @@ async def test_images_are_sent_inline(client: ProviderClient, server: ModelServe
         assert url == f"data:image/png;base64,{data}"
 
 
-async def test_requests_run_side_by_side(client: ProviderClient, server: ModelServer) -> None:
-    def script(request: object) -> Turn:
-        slow = "slow" in request.prompt  # type: ignore[attr-defined]
-        return Turn("slow " * 5 if slow else "quick", delay=0.02 if slow else 0)
-
-    server.play_function(script)
-    finished: list[str] = []
-
-    async def run(text: str) -> str:
-        answer = await collect(client, ask("openai/gpt-4o", text))
-        finished.append(text)
-        return answer.text
-
-    answers = await asyncio.gather(run("slow"), run("a"), run("b"))
-
-    assert answers == ["slow " * 5, "quick", "quick"]
-    assert finished[-1] == "slow"
-
-
 async def test_cancelling_closes_the_connection_at_the_provider(
     client: ProviderClient, server: ModelServer, provider: Provider
 ) -> None:
@@ -166,30 +147,6 @@ async def test_a_cancelled_task_closes_the_connection_before_the_first_byte(
     await server.until(lambda server: server.requests[0].aborted)
     with pytest.raises(asyncio.CancelledError):
         await task
-
-
-async def test_a_reader_that_pauses_loses_nothing(client: ProviderClient, server: ModelServer) -> None:
-    text = "".join(f"{number:07d} " for number in range(500_000))
-    server.play(Turn(text, chunks=400), Turn("other"))
-
-    stream = client.stream(ask("openai/gpt-4o"))
-    first = await anext(aiter(stream))
-    assert isinstance(first, TextDelta)
-    # While it pauses, another request is answered over the same connection.
-    assert (await collect(client, ask("openai/gpt-4o"))).text == "other"
-    rest = [event.text async for event in stream if isinstance(event, TextDelta)]
-
-    assert first.text + "".join(rest) == text
-
-
-@pytest.mark.parametrize("size", [1, 1_000_000])
-async def test_chunks_of_any_size_are_read(
-    client: ProviderClient, server: ModelServer, provider: Provider, size: int
-) -> None:
-    text = "ä🙂" * (20 if size == 1 else 250_000)
-    server.play(Turn(text, chunks=3 if size == 1 else 1, wire_bytes=1 if size == 1 else None))
-
-    assert (await collect(client, ask(provider.model))).text == text
 
 
 async def test_geminis_request_holds_what_was_asked_and_the_key_in_its_header(

@@ -13,7 +13,6 @@ import pytest
 from scripts.model_data import price_list
 from tests.support.price_file import write_prices
 from tui_agent.model.catalog import ASSUMED_WINDOW, Catalog
-from tui_agent.model.naming import maker_of, spelled
 from tui_agent.model.price_list import PRICES, PriceList
 from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings, ProviderSettings
@@ -70,17 +69,6 @@ def test_prices_count_what_is_cached_and_the_size_of_the_prompt(catalog: Catalog
 
     assert small == pytest.approx(0.3 + 0.015 + 0.003 + 0.00375)
     assert large == pytest.approx(1.8 + 0.0225)
-
-
-def test_settings_win_over_the_catalog(path: Path) -> None:
-    settings = ModelSettings(
-        context_window=50_000, max_output=999, vision=True, tools=False, input_price=1, output_price=2
-    )
-    info = Catalog({"openai/gpt-x": settings}, path=path).info("openai/gpt-x")
-
-    assert (info.context_window, info.max_output, info.origin) == (50_000, 999, "config")
-    assert (info.vision, info.tools) == (True, False)
-    assert info.cost(Usage(input=1_000_000, output=1_000_000)) == pytest.approx(3.0)
 
 
 URL = "https://llm.example.com"
@@ -190,38 +178,6 @@ def test_a_claude_newer_than_the_file_has_what_every_claude_has() -> None:
     assert info.vision
     assert info.tools
     assert not Catalog().knows("anthropic/claude-opus-99")
-
-
-MAKERS = {
-    "anthropic": "anthropic", "openai": "openai", "gemini": "google", "xai": "x-ai", "deepseek": "deepseek",
-    "zai": "z-ai", "moonshot": "moonshotai", "minimax": "minimax", "dashscope": "qwen",
-}  # fmt: skip
-"""Makers, and what OpenRouter calls them."""
-
-
-def test_every_model_of_a_maker_has_its_window_through_openrouter() -> None:
-    catalog = Catalog()
-    own = [info for info in catalog.models() if info.provider in MAKERS and info.origin == "catalog"]
-    theirs = {info.id for info in own if (maker := maker_of(spelled(info.name))) and maker.provider == info.provider}
-
-    wrong = [
-        (info.id, info.context_window, passed.context_window)
-        for info in own
-        if info.id in theirs
-        and (passed := catalog.info(f"openrouter/{MAKERS[info.provider]}/{info.name.lower()}:nitro")).context_window
-        != info.context_window
-    ]
-
-    assert len(theirs) > 150
-    assert wrong == []
-
-
-def test_the_list_holds_nothing_that_cannot_chat() -> None:
-    listed = [info.name.lower() for info in Catalog().models()]
-
-    assert len(listed) > 1_000
-    for word in ("embed", "whisper", "dall-e", "lyria", "moderation", "rerank", "-tts"):
-        assert not [name for name in listed if word in name]
 
 
 def test_what_is_out_of_service_is_not_listed(path: Path) -> None:

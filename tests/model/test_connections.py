@@ -182,17 +182,6 @@ async def test_a_proxy_that_needs_a_package_that_is_not_there_is_an_error_like_o
     assert "socks" in error.message
 
 
-async def test_half_characters_in_a_conversation_do_not_end_it(server: ModelServer) -> None:
-    client = host_client(server)
-    server.play(Turn("fine"))
-
-    answer = await collect(client, ask("openai/gpt-4o", "half \ud83d of it"))
-    await client.aclose()
-
-    assert answer.text == "fine"
-    assert server.requests[0].json["messages"][0]["content"] == "half ? of it"
-
-
 def strict(*fields: str) -> object:
     """A server that refuses fields it doesn't know, one after the other."""
 
@@ -235,15 +224,6 @@ async def test_a_prompt_that_fits_without_the_limit_of_the_answer_is_sent_withou
     await client.aclose()
     assert [answer.text for answer in answers] == ["fine", "fine"]
     assert [request.json.get("max_tokens") for request in server.requests] == [520, None, 520]
-
-
-async def test_a_refusal_that_names_nothing_that_can_be_left_out_is_told(server: ModelServer) -> None:
-    server.play(status(400, "Invalid 'messages[0].content': too odd."), Turn("never"))
-
-    error = (await answer_of(host_client(server), "openai/gpt-4o")).failure
-
-    assert error.kind is ErrorKind.INVALID_REQUEST
-    assert len(server.requests) == 1
 
 
 async def test_a_gateway_without_responses_is_spoken_to_in_chat_completions(server: ModelServer) -> None:

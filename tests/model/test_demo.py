@@ -1,15 +1,13 @@
 """The demo model, driven through requests the way the loop drives it."""
 
-import json
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
 from tui_agent.model.demo import DemoClient, create_demo_workspace
-from tui_agent.model.demo_script import Scenario, load_script
+from tui_agent.model.demo_script import load_script
 from tui_agent.model.protocol import (
     ErrorKind,
     Finished,
@@ -91,25 +89,11 @@ async def test_what_it_does_not_know_gets_the_list_of_what_it_does(talk: Convers
         assert known in text
 
 
-async def test_another_client_goes_on_in_the_middle(talk: Conversation) -> None:
-    await talk.step("fix the bug", "shop/", "quantity")
-    resumed = Conversation()
-    resumed.messages = talk.messages
-    _, calls = await resumed.answer()
-    assert [json.loads(call.arguments)["path"] for call in calls] == ["shop/cart.py", "tests/test_cart.py"]
-
-
 async def test_continue_repeats_the_step_that_was_interrupted(talk: Conversation) -> None:
     await talk.step("run the tests", f"{INTERRUPTED_OUTPUT}\nsome output")
     _, again = await talk.step("Continue, please", "OK")
     assert [call.tool for call in again] == ["bash"]
     assert "All tests pass" in (await talk.answer())[0]
-
-
-async def test_another_wish_after_an_interrupt_is_served(talk: Conversation) -> None:
-    await talk.step("run the tests", INTERRUPTED_OUTPUT)
-    _, calls = await talk.step("explain")
-    assert [call.tool for call in calls] == ["read", "read"]
 
 
 async def test_a_remark_in_the_middle_is_acknowledged_and_the_task_goes_on(talk: Conversation) -> None:
@@ -118,24 +102,6 @@ async def test_a_remark_in_the_middle_is_acknowledged_and_the_task_goes_on(talk:
     assert "explain it" in text
     assert "All tests pass" in text
     assert calls == ()
-
-
-async def test_what_checkers_found_is_no_remark(talk: Conversation) -> None:
-    await talk.step("run the tests", "OK")
-    text, _ = await talk.step(f"{prompt('diagnostics')}\n1 new problem:\nshop/cart.py:1: unused import (ruff)")
-    assert text.startswith("All tests pass")
-
-
-async def test_only_the_words_of_a_remark_are_quoted(talk: Conversation) -> None:
-    await talk.step("run the tests", "OK")
-    text, _ = await talk.step(prompt("reminder").replace("{message}", "first line\n\nlast line"))
-    assert "“first line last line”" in text
-
-
-async def test_a_remark_that_came_too_late_is_a_wish_of_its_own(talk: Conversation) -> None:
-    await talk.step("hello")
-    _, calls = await talk.step("<system-reminder>The user wrote: run the tests</system-reminder>")
-    assert [call.tool for call in calls] == ["bash"]
 
 
 async def test_without_the_tool_it_needs_it_says_so(talk: Conversation) -> None:
@@ -202,13 +168,6 @@ async def test_a_request_over_the_window_is_an_overflow() -> None:
     assert "500" in caught.value.message
 
 
-async def test_an_attached_file_does_not_choose_the_scenario(talk: Conversation) -> None:
-    attached = ContentText("a file about a bug to fix")
-    talk.messages.append(Message("user", (attached, ContentText("explain"))))
-    _, calls = await talk.answer()
-    assert [call.tool for call in calls] == ["read", "read"]
-
-
 def test_every_call_of_the_script_is_one_that_the_real_tools_take() -> None:
     inputs = {tool.name: tool.Input for tool in builtin_tools()}
     calls = [call for scenario in load_script().scenarios for step in scenario.steps for call in step.calls]
@@ -225,15 +184,3 @@ def test_a_workspace_that_was_worked_in_is_left_alone(tmp_path: Path) -> None:
     create_demo_workspace(tmp_path)
     assert changed.read_text(encoding="utf-8") == "mine"
     assert (tmp_path / "README.md").exists()
-
-
-@pytest.mark.parametrize(
-    "steps",
-    [
-        [{"name": "a", "say": "x", "next": "b"}],
-        [{"name": "a", "say": "x", "calls": [{"tool": "ls", "arguments": {}}]}],
-    ],
-)
-def test_a_script_that_leads_nowhere_is_refused(steps: list[dict[str, object]]) -> None:
-    with pytest.raises(ValidationError, match=r"leads to unknown|nothing follows"):
-        Scenario.model_validate({"name": "x", "phrases": ["x"], "steps": steps})

@@ -22,7 +22,7 @@ from tui_agent.model.discovery import (
 )
 from tui_agent.model.keys import Keys
 from tui_agent.model.providers import provider_of
-from tui_agent.model.served import ServedModel, ServedModels, ago
+from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 
 PATIENT = 20.0
@@ -77,21 +77,6 @@ async def test_openrouters_list_tells_windows_prices_and_abilities() -> None:
     assert not models["black/flux"].chats
     assert models["openrouter/auto"].input_price is None
     assert models["openrouter/auto"].tools is False
-
-
-async def test_vercels_list_tells_windows_prices_and_abilities() -> None:
-    row = {
-        "id": "anthropic/claude-sonnet-5", "type": "language", "context_window": 1_000_000, "max_tokens": 128_000,
-        "tags": ["tool-use", "reasoning", "vision"], "pricing": {"input": "0.000003", "output": "0.000015"},
-    }  # fmt: skip
-    embedder = {"id": "openai/text-embedding-3-small", "type": "embedding", "context_window": 8_192}
-
-    models = await asked({"/v1/models": {"data": [row, embedder]}})
-
-    known = models["anthropic/claude-sonnet-5"]
-    assert (known.window, known.max_output, known.input_price) == (1_000_000, 128_000, 3e-6)
-    assert (known.vision, known.tools, known.reasoning, known.chats) == (True, True, True, True)
-    assert not models["openai/text-embedding-3-small"].chats
 
 
 def listed(*rows: dict[str, Any]) -> dict[str, Any]:
@@ -300,13 +285,6 @@ def test_answers_that_cannot_be_read_are_asked_for_anew(tmp_path: Path, text: st
     path.write_text(text)
 
     assert ServedModels(path).answer("http://a") is None
-
-
-def test_ages_are_spoken() -> None:
-    assert [ago(seconds) for seconds in (5, 60, 7_300, 86_400, 200_000)] == [
-        "just now", "1 minute ago", "2 hours ago", "1 day ago", "2 days ago",
-    ]  # fmt: skip
-    assert ServedModels().age("http://a") == ""
 
 
 # -- servers nobody named -----------------------------------------------------------------------------------------

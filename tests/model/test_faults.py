@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.model_client import HOSTED_MODEL, IMPATIENT, OPENAI_KEY, Provider, ask, collect
-from tests.support.model_server import Call, Fault, ModelServer, Turn, status
+from tests.support.model_server import Fault, ModelServer, Turn, status
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.protocol import ErrorKind, Finished
 
@@ -110,20 +110,6 @@ async def test_broken_streams(
     assert (await collect(client, ask(provider.model))).text == "fine"
 
 
-async def test_a_refused_connection_says_to_check_the_server(client: ProviderClient, provider: Provider) -> None:
-    error = (await collect(client, ask(provider.refused_model))).failure
-
-    assert error.kind is ErrorKind.NETWORK
-    assert "Nothing answers at 127.0.0.1:" in error.message
-
-
-async def test_an_unknown_host_name_says_so(client: ProviderClient) -> None:
-    error = (await collect(client, ask("openai/unresolved"))).failure
-
-    assert error.kind is ErrorKind.NETWORK
-    assert "nowhere.invalid can't be found" in error.message
-
-
 async def test_an_empty_answer_ends_without_anything(
     client: ProviderClient, server: ModelServer, provider: Provider
 ) -> None:
@@ -134,22 +120,6 @@ async def test_an_empty_answer_ends_without_anything(
     assert answer.error is None
     assert answer.finished == Finished("stop")
     assert answer.text == ""
-
-
-async def test_unknown_tools_and_invalid_arguments_are_passed_on(
-    client: ProviderClient, server: ModelServer, provider: Provider
-) -> None:
-    if provider is Provider.GEMINI:
-        pytest.skip("its arguments are objects, not text")
-    server.play(Turn(tool_calls=[Call("no_such_tool", '{"x": nope'), Call("no_such_tool", call_id="")]))
-
-    answer = await collect(client, ask(provider.model, tools=True))
-
-    assert [(call.tool, call.arguments) for call in answer.calls] == [
-        ("no_such_tool", '{"x": nope'),
-        ("no_such_tool", "{}"),
-    ]
-    assert len({call.call_id for call in answer.calls}) == 2
 
 
 async def test_a_refusal_is_told(client: ProviderClient, server: ModelServer, provider: Provider) -> None:

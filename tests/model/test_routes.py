@@ -60,11 +60,6 @@ def test_what_is_available_names_its_source() -> None:
     }
 
 
-def test_an_unknown_provider_is_assumed_to_have_the_usual_variable() -> None:
-    assert provider_of("some-new.ai").keys == ("SOME_NEW_AI_API_KEY",)
-    assert provider_of("vertex_ai-anthropic_models") is PROVIDERS["vertex_ai"]
-
-
 @pytest.mark.parametrize(
     ("model", "wire", "name", "url"),
     [
@@ -83,13 +78,6 @@ def test_names_and_addresses_of_what_is_spoken_to_directly(model: str, wire: str
     route = router({key: "x" for provider in PROVIDERS.values() for key in provider.keys}).route(model)
 
     assert (route.wire, route.name, route.base_url) == (wire, name, url)
-
-
-def test_names_litellm_knows() -> None:
-    route = router({"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "x"}).route("bedrock_converse/anthropic.claude")
-
-    assert route.wire is None
-    assert route.parameters["model"] == "bedrock/anthropic.claude"
 
 
 def test_an_own_server_needs_no_key() -> None:
@@ -203,16 +191,6 @@ def messages_of(request: ModelRequest, route: Route) -> list[dict[str, Any]]:
     return messages
 
 
-def test_a_call_without_text_has_no_content() -> None:
-    message = Message("assistant", tool_calls=(RequestToolCall("c", "ls", "{}"),))
-    request = ModelRequest("openai/gpt-4o", (message,))
-
-    (wire,) = messages_of(request, router({"OPENAI_API_KEY": "x"}).route(request.model))
-
-    assert wire["content"] is None
-    assert wire["tool_calls"][0]["function"] == {"name": "ls", "arguments": "{}"}
-
-
 def test_a_lost_image_is_said_to_be_lost() -> None:
     request = ModelRequest("openai/gpt-4o", (Message("user", (ImageRef("gone", "image/png"),)),))
 
@@ -255,13 +233,6 @@ def test_plain_reasoning_goes_back_to_those_who_want_it() -> None:
 
     assert wire("deepseek/deepseek-reasoner")["reasoning_content"] == "hm"
     assert "reasoning_content" not in wire("mistral/magistral-medium-latest")
-
-
-def test_the_same_request_gives_the_same_call() -> None:
-    request = ModelRequest("openai/gpt-4o", (Message("user", (ContentText("hi"),)),), max_output_tokens=5)
-    route = router({"OPENAI_API_KEY": "x"}).route(request.model)
-
-    assert json.dumps(build_call(request, route)) == json.dumps(build_call(request, route))
 
 
 @pytest.mark.parametrize(

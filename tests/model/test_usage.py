@@ -17,12 +17,6 @@ def test_a_prompt_smaller_than_the_cached_part_counts_the_rest() -> None:
     assert usage_of({"prompt": 10, "completion": 1, "cache_read": 600}) == Usage(input=10, output=1, cache_read=600)
 
 
-def test_nothing_is_made_of_nothing() -> None:
-    assert usage_of(None) is None
-    assert usage_of({}) is None
-    assert usage_of({"completion": 5}) is None
-
-
 _ODD = st.one_of(st.none(), st.integers(), st.floats(), st.text(max_size=3), st.booleans(), st.lists(st.integers()))
 
 

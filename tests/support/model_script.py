@@ -70,14 +70,6 @@ class Turn:
             return cut(self.text, self.chunks)
         return list(self.chunks)
 
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> "Turn":
-        fields = dict(data)
-        fields["tool_calls"] = tuple(Call(**call) for call in fields.get("tool_calls", ()))
-        if fault := fields.get("fault"):
-            fields["fault"] = Fault(**fault)
-        return Turn(**fields)
-
 
 @dataclass(slots=True)
 class Recorded:

@@ -1,10 +1,9 @@
 """A scripted model provider on 127.0.0.1 that speaks OpenAI chat completions and Responses, Anthropic, Ollama, Gemini.
 
 It plays a list of turns (or asks a function for each), records every request, and can fail in every way a provider
-fails. ``python -m tests.support.model_server --echo`` runs it as a program.
+fails.
 """
 
-import argparse
 import asyncio
 import dataclasses
 import itertools
@@ -12,9 +11,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, Self
 
 from tests.support.model_script import (
@@ -27,7 +24,7 @@ from tests.support.model_script import (
     echo,
     status,
 )
-from tests.support.model_wire import ANSWERS, EVENTS, PATHS, encode_event, error_body
+from tests.support.model_wire import EVENTS, PATHS, encode_event, error_body
 
 __all__ = ["Call", "Fault", "ModelServer", "Recorded", "Turn", "echo", "refused_url", "status"]
 
@@ -287,8 +284,6 @@ class ModelServer:
             scripted = error_body(wire, fault.status, fault.message, fault.code)
             body = scripted if fault.body is None else fault.body
             return await self._send_json(connection, fault.status, body, fault.headers)
-        if not (request.json.get("stream") or "stream" in request.path):
-            return await self._send_json(connection, 200, ANSWERS[wire](turn, request, number))
         if turn.events is not None:
             events = iter([(event.get("type"), dict(event)) for event in turn.events])
         else:
@@ -360,37 +355,3 @@ def refused_url() -> str:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{probe.getsockname()[1]}"
-
-
-@contextmanager
-def serving(script: Script = echo, **options: Any) -> Iterator[ModelServer]:
-    """A running server for the length of a block."""
-    with ModelServer(script, **options) as server:
-        yield server
-
-
-def main() -> None:
-    """Run the server as a program until it is interrupted."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--script", type=Path, help="JSON list of turns; played again from the start when it is over")
-    parser.add_argument("--echo", action="store_true", help="answer with what the user said (default)")
-    parser.add_argument("--delay", type=float, default=None, help="seconds before each chunk, for every turn")
-    options = parser.parse_args()
-    turns = (
-        itertools.cycle([Turn.from_json(item) for item in json.loads(options.script.read_text())])
-        if options.script
-        else None
-    )
-
-    def script(request: Recorded) -> Turn:
-        turn = next(turns) if turns is not None else echo(request)
-        return turn if options.delay is None else dataclasses.replace(turn, delay=options.delay)
-
-    with ModelServer(script, port=options.port) as server:
-        print(f"OpenAI:    {server.openai_url}\nAnthropic: {server.url}", flush=True)
-        threading.Event().wait()
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.support.model_script import AUTO, STANDARD_USAGE, Recorded, Turn, cut
-from tests.support.responses_wire import responses_answer, responses_events
+from tests.support.responses_wire import responses_events
 
 Event = tuple[str | None, dict[str, Any]]
 """A server-sent event: its name (Anthropic names them) and its data."""
@@ -89,27 +89,6 @@ def openai_events(turn: Turn, request: Recorded, number: int) -> Iterator[Event]
         yield None, {**base, "choices": [], "usage": openai_usage(turn)}
 
 
-def openai_answer(turn: Turn, request: Recorded, number: int) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": turn.text or None}
-    if turn.tool_calls:
-        message["tool_calls"] = [
-            {
-                "id": _id("call", index, call.call_id, number),
-                "type": "function",
-                "function": {"name": call.tool, "arguments": call.text},
-            }
-            for index, call in enumerate(turn.tool_calls)
-        ]
-    return {
-        "id": f"chatcmpl-{number}",
-        "object": "chat.completion",
-        "created": 1_700_000_000,
-        "model": request.json.get("model", "scripted"),
-        "choices": [{"index": 0, "message": message, "finish_reason": finish_of(turn)}],
-        "usage": openai_usage(turn),
-    }
-
-
 # -- Anthropic ------------------------------------------------------------------------------------------------
 
 
@@ -186,23 +165,6 @@ def anthropic_events(turn: Turn, request: Recorded, number: int) -> Iterator[Eve
     yield "message_stop", {"type": "message_stop"}
 
 
-def anthropic_answer(turn: Turn, request: Recorded, number: int) -> dict[str, Any]:
-    blocks = [
-        {**block, "input": json.loads(block["input"].text)} if block["type"] == "tool_use" else block
-        for block in anthropic_blocks(turn, number)
-    ]
-    return {
-        "id": f"msg_{number}",
-        "type": "message",
-        "role": "assistant",
-        "model": request.json.get("model", "scripted"),
-        "content": blocks,
-        "stop_reason": _ANTHROPIC_STOP[finish_of(turn)],
-        "stop_sequence": None,
-        "usage": anthropic_usage(turn),
-    }
-
-
 # -- Ollama ---------------------------------------------------------------------------------------------------
 
 
@@ -223,11 +185,6 @@ def ollama_events(turn: Turn, request: Recorded, number: int) -> Iterator[Event]
     counts = {"prompt_eval_count": usage.get("input", 0), "eval_count": usage.get("output", 0)}
     done = {**base, "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": turn.finish or "stop"}
     yield NDJSON, {**done, **(counts if turn.usage is not None else {})}
-
-
-def ollama_answer(turn: Turn, request: Recorded, number: int) -> dict[str, Any]:
-    *_, (_name, last) = ollama_events(turn, request, number)
-    return {**last, "message": {"role": "assistant", "content": turn.text}}
 
 
 # -- Gemini ---------------------------------------------------------------------------------------------------
@@ -264,12 +221,6 @@ def gemini_events(turn: Turn, _request: Recorded, number: int) -> Iterator[Event
             candidate["finishReason"] = _GEMINI_FINISH.get(finish_of(turn), "STOP")
         event = {"candidates": [candidate], "modelVersion": "scripted", "responseId": f"gemini-{number}"}
         yield None, event | ({"usageMetadata": counts} if turn.usage is not None else {})
-
-
-def gemini_answer(turn: Turn, request: Recorded, number: int) -> dict[str, Any]:
-    *_, (_name, last) = gemini_events(turn, request, number)
-    parts = list(gemini_parts(turn))
-    return {**last, "candidates": [{**last["candidates"][0], "content": {"parts": parts, "role": "model"}}]}
 
 
 _GEMINI_ERRORS = {
@@ -312,19 +263,11 @@ EVENTS = {
     "gemini": gemini_events,
     "responses": responses_events,
 }
-ANSWERS = {
-    "openai": openai_answer,
-    "anthropic": anthropic_answer,
-    "ollama": ollama_answer,
-    "gemini": gemini_answer,
-    "responses": responses_answer,
-}
 PATHS = {
     "/chat/completions": "openai",
     "/responses": "responses",
     "/messages": "anthropic",
     "/api/chat": "ollama",
     ":streamGenerateContent": "gemini",
-    ":generateContent": "gemini",
 }
 """How a request's path ends, and the format it is in."""

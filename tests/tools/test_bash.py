@@ -14,7 +14,6 @@ from tests.support.tooling import Workspace
 from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
 from tui_agent.processes import process
-from tui_agent.tools import bash as bash_module
 from tui_agent.tools.bash import BashInput, BashTool
 
 BASH = BashTool()
@@ -72,16 +71,6 @@ async def test_live_output_comes_while_it_runs_and_in_few_pieces(space: Workspac
     assert len(space.live) < 50
 
 
-async def test_a_character_cut_in_two_is_reported_whole(space: Workspace) -> None:
-    flag = space.root / "go"
-    command = rf"printf 'a\xc3'; while [ ! -e {flag} ]; do sleep 0.02; done; printf '\xa9b'"
-    task = asyncio.ensure_future(space.call(BASH, command=command))
-    await eventually(lambda: space.live, "nothing came")
-    flag.touch()
-    assert (await task).output == "aéb"
-    assert "".join(space.live) == "aéb"
-
-
 @pytest.mark.parametrize(
     ("written", "run"),
     [
@@ -95,12 +84,6 @@ async def test_a_character_cut_in_two_is_reported_whole(space: Workspace) -> Non
 )
 def test_what_a_command_is_shown_in_is_taken_off(written: str, run: str) -> None:
     assert BashInput(command=written).command == run
-
-
-async def test_the_longest_time_can_not_be_made_longer(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bash_module, "MAX_TIMEOUT", 0.05)
-    result = await space.call(BASH, command="sleep 5", timeout=3)
-    assert result.output.endswith("everything it started. For what takes longer use background.]")
 
 
 @pytest.mark.parametrize("command", ["", "  \n", "a\0b"])
@@ -191,16 +174,6 @@ async def test_nothing_is_left_after_the_time_limit(space: Workspace, pids: Path
     await eventually(lambda: not any(map(alive, pids_in(pids))), "something of the command is left")
 
 
-async def test_an_obedient_command_is_stopped_at_once(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_agent.processes.watcher.TERM_GRACE_SECONDS", 1_000)
-    ready = space.root / "ready"
-    task = asyncio.ensure_future(space.call(BASH, command=f"touch {ready}; sleep 300"))
-    await eventually(ready.exists, "the command did not start")
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
 async def test_a_flood_is_bounded_and_counted(space: Workspace) -> None:
     _, result = await limited(
         lambda limit: space.call(BASH, command="yes", timeout=limit),
@@ -213,15 +186,6 @@ async def test_a_flood_is_bounded_and_counted(space: Workspace) -> None:
     assert result.full_output is not None
     assert len(space.blobs[result.full_output]) < 10_000_000
     assert max(len(piece) for piece in space.live) <= process.REPORT_BYTES
-
-
-async def test_a_flood_is_read_in_bursts(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between bursts the reader rests and the writer waits, so that a flood does not take the whole core."""
-    monkeypatch.setattr(process, "_FLOOD_PAUSE_SECONDS", 60)
-    _, result = await limited(
-        lambda limit: space.call(BASH, command="yes", timeout=limit), lambda result: result.metadata.truncation
-    )
-    assert result.metadata.truncation.total_bytes <= 2 * 1024 * 1024
 
 
 async def test_descriptors_are_given_back(space: Workspace) -> None:

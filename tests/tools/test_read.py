@@ -237,15 +237,6 @@ def test_content_counts_and_time_does_not(space: Workspace) -> None:
     assert space.reads.changed_since(path) is True
 
 
-def test_a_change_within_one_tick_of_the_clock(space: Workspace) -> None:
-    path = space.file("a.txt", "one")
-    status = path.stat()
-    space.reads.note(path)
-    path.write_text("two")
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert space.reads.changed_since(path) is True
-
-
 def test_large_files_go_by_time_and_size(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reads_module, "HASHED_BYTES", 2)
     path = space.file("a.txt", "one")

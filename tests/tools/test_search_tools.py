@@ -319,17 +319,6 @@ async def test_ls_of_something_else(space: Workspace) -> None:
     assert (await space.call(LS, path="empty")).output == "[The directory is empty.]"
 
 
-async def test_nested_ignore_files_and_exceptions(space: Workspace) -> None:
-    space.file(".gitignore", "*.gen\n!keep.gen\n")
-    space.file("a/.gitignore", "/local\n")
-    space.file("a/local", "hit\n")
-    space.file("a/b/local", "hit\n")
-    space.file("a/x.gen", "hit\n")
-    space.file("a/keep.gen", "hit\n")
-    result = await space.call(GREP, pattern="hit")
-    assert result.output == "a/b/local:1: hit\na/keep.gen:1: hit"
-
-
 async def test_a_search_that_takes_too_long_is_stopped(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ripgrep, "TIMEOUT", 0.0)
     space.file("a.txt", "x\n")

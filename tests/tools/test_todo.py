@@ -3,8 +3,6 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.support.session_paths import PathBuilder
 from tests.support.tooling import Workspace
@@ -14,7 +12,7 @@ from tui_agent.errors import ToolError
 from tui_agent.session.entries import StateText, SummaryDetails, ToolStatus
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.registry import tool_traits
-from tui_agent.tools.todo import EMPTY, Todo, TodoInput, TodoStatus, TodoTool, current_todos, parse, progress, render
+from tui_agent.tools.todo import EMPTY, Todo, TodoInput, TodoStatus, TodoTool, current_todos, parse, progress
 
 LIST = "[x] read\n[>] change\n[ ] test\n[-] rewrite"
 TODOS = (
@@ -65,16 +63,6 @@ def test_an_unknown_status_is_told() -> None:
 async def test_a_list_is_taken_whole_or_not(space: Workspace, todos: str) -> None:
     with pytest.raises(ToolError, match="too long"):
         await space.call(TodoTool(), todos=todos)
-
-
-LINES = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters="#[]-*+•"), min_size=1).map(
-    lambda text: f"a{text}"
-)
-
-
-@given(st.lists(st.builds(Todo, LINES, st.sampled_from(TodoStatus)), max_size=8))
-def test_what_is_rendered_is_found_again(todos: list[Todo]) -> None:
-    assert parse(render(todos)) == tuple(todos)
 
 
 def test_progress() -> None:

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from tests.support.tooling import Workspace
-from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission
 from tui_agent.tools.webfetch import WebFetchInput, WebFetchTool
@@ -161,17 +160,6 @@ async def test_binary_is_described(space: Workspace, server: WebServer) -> None:
     assert not space.blobs
 
 
-async def test_a_long_page_is_cut_and_can_be_recalled(space: Workspace, server: WebServer) -> None:
-    space.limits = OutputLimits(lines=100)
-    server.answers["/long"] = answer("\n".join(f"line {number}" for number in range(1_000)), "text/plain")
-    result = await space.call(tool(), url=f"http://docs.test:{server.port}/long")
-    assert "line 90" in result.output
-    assert "line 500" not in result.output
-    assert "Recall this result by its #number with offset=" in result.output
-    assert result.full_output is not None
-    assert b"line 999" in space.blobs[result.full_output]
-
-
 # -- limits ---------------------------------------------------------------------------------------------------
 
 
@@ -226,13 +214,6 @@ async def test_failures_are_told(space: Workspace, server: WebServer, page: byte
     server.answers["/x"] = page
     with pytest.raises(ToolError, match=words):
         await space.call(tool(), url=f"http://docs.test:{server.port}/x")
-
-
-async def test_nobody_listens(space: Workspace) -> None:
-    async with web_server() as gone:
-        port = gone.port
-    with pytest.raises(ToolError, match=f"docs.test:{port} could not be read"):
-        await space.call(tool(), url=f"http://docs.test:{port}/")
 
 
 async def test_a_name_nobody_knows(space: Workspace) -> None:

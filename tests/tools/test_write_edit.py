@@ -3,10 +3,7 @@
 import os
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from tests.support.thoroughness import examples
 from tests.support.tooling import Workspace
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission
@@ -250,18 +247,3 @@ def test_a_failing_edit_tells_nothing_of_a_file_a_rule_keeps_from_being_read(spa
     context.verdict = lambda need: "deny" if need.permission is Permission.READ else "ask"
     wrong = parse_arguments(EDIT, '{"path": "plans.txt", "edits": [{"old": "buy = silver", "new": "x"}]}')
     assert EDIT.needs(wrong, context)[0].detail == ""  # type: ignore[arg-type]
-
-
-CONTENT = st.text(alphabet="ab \té“\r\n", max_size=80)
-
-
-@given(before=CONTENT, after=CONTENT, old=st.text(alphabet="XY", min_size=1, max_size=3), new=st.text("Zß", max_size=4))
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_bytes_outside_the_edit_are_the_same(
-    space: Workspace, before: str, after: str, old: str, new: str
-) -> None:
-    raw = (before + old + after).encode()
-    path = space.file("p.txt", raw)
-    space.reads.note(path)
-    await space.call(EDIT, path="p.txt", edits=one(old, new))
-    assert path.read_bytes() == before.encode() + new.encode() + after.encode()

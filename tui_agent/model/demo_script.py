@@ -13,7 +13,7 @@ from importlib.resources import files
 from json import dumps
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall, request_bytes
 from tui_agent.lazy import dataclass
@@ -78,17 +78,6 @@ class Scenario(_Data):
     help: str = ""
     takes: tuple[str, ...] = ()
     steps: tuple[DemoStep, ...] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _check_steps(self) -> "Scenario":
-        for position, step in enumerate(self.steps):
-            ways = [*(branch.to for branch in step.branches), *([step.next] if step.next else [])]
-            missing = [way for way in ways if self.step(way) is None]
-            if missing:
-                raise ValueError(f"{self.name}.{step.name} leads to unknown steps {missing}")
-            if step.calls and step.next is None and position + 1 == len(self.steps):
-                raise ValueError(f"{self.name}.{step.name} makes calls and nothing follows")
-        return self
 
     def step(self, name: str) -> DemoStep | None:
         return next((step for step in self.steps if step.name == name), None)

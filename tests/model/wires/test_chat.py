@@ -8,7 +8,7 @@ import pytest
 from tests.support.wire_rounds import READ, Heard, first_path, read, request_of, route_to, second_body
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
 from tui_agent.model.errors import RETRIED, classify
-from tui_agent.model.protocol import ErrorKind, PromptProgress, ReasoningDelta
+from tui_agent.model.protocol import ErrorKind, PromptProgress
 from tui_agent.model.wires import chat
 from tui_agent.model.wires.wire import WireFailure
 from tui_agent.session.effort import Effort
@@ -424,11 +424,3 @@ def test_an_answer_without_a_reason_for_its_end(
         with pytest.raises(WireFailure) as failed:
             hear(*chunks, model=model, done=done, **settings)
         assert failed.value.failure.cause == "closed"
-
-
-def test_digits_beyond_measure_in_a_calls_arguments_end_nothing() -> None:
-    arguments = f'{{"n": {"1" * 5000}}}'
-    heard = hear(delta("tool_calls", tool_calls=[piece(arguments, index=0, id="1", name="read")]))
-
-    assert heard.calls[0].arguments == arguments
-    assert not any(isinstance(event, ReasoningDelta) for event in heard.events)

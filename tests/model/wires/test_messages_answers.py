@@ -129,12 +129,6 @@ def test_gateways_that_leave_out_where_blocks_begin_are_understood() -> None:
     assert (heard.reasoning, heard.text) == ("Hm.", "Hi.")
 
 
-def test_arguments_that_come_at_once_count() -> None:
-    block = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.py"}}
-    heard = hear(begin(), start(block), stop(), *finish("tool_use"))
-    assert heard.calls[0].arguments == heard.written[0][2] == '{"path": "a.py"}'
-
-
 def test_calls_without_an_id_or_with_the_same_one_are_told_apart() -> None:
     heard = hear(begin(), *call(), *call(1), *call(2, call_id=""), *finish("tool_use"))
     ids = [each.call_id for each in heard.calls]
@@ -236,11 +230,6 @@ def test_an_answer_without_an_end_is_not_whole() -> None:
     assert error_of(stream(begin(), *text("Hi."))).kind is ErrorKind.NETWORK
     assert error_of(b"").kind is ErrorKind.NETWORK
     assert error_of(stream(begin(), *text("Hi."), finish(None)[0])).kind is ErrorKind.NETWORK
-
-
-def test_an_answer_that_is_said_to_be_over_is_whole_without_a_reason() -> None:
-    assert hear(begin(), *text("Hi."), *finish(None)).finished.reason == "stop"
-    assert hear(begin(), *call(), *finish(None)).finished.reason == "tool_calls"
 
 
 def test_ones_own_small_server_may_leave_the_end_out() -> None:

@@ -278,14 +278,6 @@ def test_sessions_that_went_through_litellm_keep_their_signatures() -> None:
     assert kinds(turn["messages"][1])[2:] == ["text", "tool_use"]
 
 
-@pytest.mark.parametrize(
-    "reasoning", [("no json",), ("[]",), ('{"messages": 3}',), ('{"messages": [3, {"type": 4}]}',)]
-)
-def test_a_blob_that_cannot_be_read_is_passed_over(reasoning: tuple[str, ...]) -> None:
-    said = Message("assistant", (ContentText("Yes."),), reasoning=reasoning)
-    assert body(asked(OPUS, say(), said, say()))["messages"][1]["content"] == [{"type": "text", "text": "Yes."}]
-
-
 def test_thinking_that_was_refused_or_turned_off_stays_away() -> None:
     conversation = (say(), answer(THOUGHT, {"type": "text", "chars": 4}, text="Yes."), say())
     again = messages.call(asked(OPUS, *conversation, effort=Effort.LOW), route_to(OPUS), with_reasoning=False)

@@ -119,14 +119,6 @@ def test_the_users_own_fields_stand_above_all() -> None:
     assert body["reasoning"] == {"summary": "detailed"}
 
 
-def test_the_users_own_tools_stand_behind_the_programs() -> None:
-    where = route(options={"tools": [{"type": "web_search"}]})
-
-    body = responses.call(ModelRequest(MODEL, (user(),), (READ,)), where).body
-
-    assert [(tool["type"], tool.get("name")) for tool in body["tools"]] == [("function", "read"), ("web_search", None)]
-
-
 def test_images_stand_in_messages_and_in_results() -> None:
     shot, lost = ImageRef("a", "image/png"), ImageRef("b", "image/png")
     asked = Message("user", (ContentText("What is it?"), shot, lost))

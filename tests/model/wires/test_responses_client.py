@@ -92,25 +92,6 @@ async def test_an_organisation_that_may_have_no_summaries_keeps_its_reasoning(
     assert body(server, 2)["input"][1]["encrypted_content"] == "gAAAAA=="
 
 
-@pytest.mark.parametrize("version", [None, "preview", "2024-10-21"])
-async def test_azure_is_asked_where_its_responses_are(server: ModelServer, version: str | None) -> None:
-    environ = {"AZURE_API_KEY": "azure-key", "AZURE_API_BASE": server.url}
-    environ |= {"AZURE_API_VERSION": version} if version else {}
-    client = ProviderClient(Router(Catalog(), environ), host=PATIENT)
-    server.play(THINKS)
-
-    answer = await collect(client, ask("azure/our-gpt-5-mini", tools=True))
-    await client.aclose()
-
-    assert (answer.error, answer.text) == (None, "I look.")
-    request = server.calls[0]
-    assert request.path.partition("?")[0] == "/openai/v1/responses"
-    assert "2024" not in request.path
-    assert request.headers["api-key"] == "azure-key"
-    assert request.json["model"] == "our-gpt-5-mini"
-    assert request.json["include"] == ["reasoning.encrypted_content"]
-
-
 async def test_a_server_of_ones_own_can_be_asked_by_responses(server: ModelServer) -> None:
     models = {"lm_studio/qwen3": ModelSettings(base_url=server.openai_url, wire="responses")}
     client = ProviderClient(Router(Catalog(models), {}, models=models), host=PATIENT)

@@ -107,7 +107,10 @@ class HostClient:
         last = lines.ACCEPTED
         try:
             while last not in lines.LAST:
-                event = await self._next(link, inbox)
+                # Beginning, it waits for the head of the answer, then for its first piece.
+                limits, begins = self.settings, last == lines.ACCEPTED
+                seconds = 2 * limits.first_byte_timeout if begins else limits.stall_timeout
+                event = await self._next(link, inbox, seconds)
                 last = event[0]
                 if last == lines.FAILED:
                     raise classify(Failure(**event[1]), route.target, now=self._now())
@@ -147,28 +150,18 @@ class HostClient:
             }
         )
         try:
-            await self._next(link, inbox)
+            await self._next(link, inbox, 0)
         except BaseException:
             link.cancel(number)
             link.close(number)
             raise
         return link, number, inbox
 
-    async def _next(self, link: Link, inbox: Inbox) -> Event:
-        """Return the next event. A host that says nothing for long is asked for a sign of life, then ended."""
-        while True:
-            try:
-                async with asyncio.timeout(self.settings.answer_timeout):
-                    return await inbox.take()
-            except HostGoneError as error:
-                raise self._gone(str(error)) from None
-            except TimeoutError:
-                await self._check(link)
-
-    async def _check(self, link: Link) -> None:
+    async def _next(self, link: Link, inbox: Inbox, seconds: float) -> Event:
+        """Return the next event. A host that says nothing for longer than it waits for the provider is ended."""
         try:
-            async with asyncio.timeout(self.settings.answer_timeout):
-                await link.ping(next(self._numbers))
+            async with asyncio.timeout(seconds + self.settings.answer_timeout):
+                return await inbox.take()
         except HostGoneError as error:
             raise self._gone(str(error)) from None
         except TimeoutError:

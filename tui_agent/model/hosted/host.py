@@ -84,8 +84,6 @@ class Connection:
                     case {"op": "cancel", "id": number}:
                         if task := self._tasks.get(number):
                             task.cancel()
-                    case {"op": "ping", "id": number}:
-                        await self._send(lines.HOST, lines.PONG, number)
 
     def _begin(self, number: int, answering: Coroutine[Any, Any, None]) -> None:
         task = self._tasks[number] = asyncio.create_task(answering)
@@ -237,8 +235,8 @@ class Caller:
             is_said = is_said or _says_why(stream)
             delta, reason = _delta_of(chunk)
             finish = reason or finish
-            if delta:
-                await send(lines.CHUNK, json.dumps({"choices": [{"delta": delta}]}, default=str))
+            # Also of a piece that says nothing the program hears: the host does not hang.
+            await send(lines.CHUNK, json.dumps({"choices": [{"delta": delta}]}, default=str))
             wait, cause = limits["stall"], "stalled"
             if time.monotonic() - turn_began > _TURN:
                 await asyncio.sleep(0)

@@ -1,8 +1,7 @@
 """The lines between the program and the model host: JSON, one document a line.
 
-To the host: ``{"op": "stream", "id", "call", "limits"}``, ``{"op": "cancel", "id"}``, ``{"op": "ping", "id"}``,
-``{"op": "shutdown"}``. From the host: ``[id, event]``, id 0 being the host itself. An event is a list that begins with
-its name.
+To the host: ``{"op": "stream", "id", "call", "limits"}``, ``{"op": "cancel", "id"}``, ``{"op": "shutdown"}``. From
+the host: ``[id, event]``, id 0 being the host itself. An event is a list that begins with its name.
 """
 
 import json
@@ -15,9 +14,6 @@ HOST: Final = 0
 
 READY: Final = "ready"
 """``["ready"]``: the host takes requests now."""
-
-PONG: Final = "pong"
-"""``["pong", id]``: the answer to a ping."""
 
 ACCEPTED: Final = "accepted"
 """``["accepted"]``: the host works on the request."""

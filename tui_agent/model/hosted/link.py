@@ -120,16 +120,6 @@ class Link:
         """
         await self._inboxes[lines.HOST].take()
 
-    async def ping(self, number: int) -> None:
-        """Wait for a sign of life.
-
-        Raises:
-            HostGoneError: the host ended.
-        """
-        self.send({"op": "ping", "id": number})
-        while await self._inboxes[lines.HOST].take() != [lines.PONG, number]:
-            pass
-
     def kill(self) -> None:
         self._killed = True
         with contextlib.suppress(ProcessLookupError):

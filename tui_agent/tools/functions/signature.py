@@ -117,9 +117,6 @@ def _problem(error: Mapping[str, Any]) -> str:
 
 # -- what it returned ---------------------------------------------------------------------------------------
 
-MAX_CHARACTERS = 10_000_000
-"""Most characters of a result that are kept; of more the middle is left out."""
-
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -151,8 +148,8 @@ def returned(value: Any) -> Returned:
     if is_list and any(isinstance(part, bytes | bytearray) or hasattr(type(part), "_repr_png_") for part in value):
         parts = [returned(part) for part in value]
         text = "\n\n".join(part.text for part in parts if part.text)
-        return Returned(_bounded(text), tuple(image for part in parts for image in part.images))
-    return Returned(_bounded(_text(value)))
+        return Returned(text, tuple(image for part in parts for image in part.images))
+    return Returned(_text(value))
 
 
 def image_type(data: bytes) -> str:
@@ -183,10 +180,3 @@ def _text(value: Any) -> str:
             f"it returned a value of type {type(value).__name__} that can't be written as JSON ({reason}); return "
             "text, numbers, lists, dictionaries, dataclasses, pydantic models, or the bytes of a PNG, JPEG, GIF or WebP"
         ) from None
-
-
-def _bounded(text: str) -> str:
-    if len(text) <= MAX_CHARACTERS:
-        return text
-    half = MAX_CHARACTERS // 2
-    return f"{text[:half]}\n[{len(text) - 2 * half:,} characters were left out here.]\n{text[-half:]}"

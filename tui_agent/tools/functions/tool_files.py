@@ -28,9 +28,6 @@ DESCRIBE_SECONDS = 30.0
 """How long reading a file may take before it counts as one that hangs."""
 MAX_TOOLS = 50
 """Functions of one file that are offered: each is paid for with every request."""
-MAX_FILES = 100
-MAX_DESCRIPTION = 4_000
-"""Characters of a docstring that the model is told."""
 _RESERVED = frozenset({*BUILTIN, "mcp"})
 
 
@@ -100,10 +97,8 @@ class ToolFiles:
             found, problems = await asyncio.to_thread(self.find)
             if not found and not problems and not self._loaded:
                 return
-            read = await asyncio.gather(*(self._read(file, place) for file in found[:MAX_FILES]))
-            self._loaded = dict(zip(found[:MAX_FILES], read, strict=True))
-            if len(found) > MAX_FILES:
-                problems.append(f"There are {len(found)} tool files; {MAX_FILES} are read.")
+            read = await asyncio.gather(*(self._read(file, place) for file in found))
+            self._loaded = dict(zip(found, read, strict=True))
             tools: dict[str, FileTool] = {}
             for file, loaded in self._loaded.items():
                 problems += loaded.problems
@@ -176,9 +171,7 @@ def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
         declared = Declared.model_validate(answer.declared)
         tools = []
         for said in map(_SaidTool.model_validate, answer.tools):
-            about = said.description[:MAX_DESCRIPTION]
-            about += " …" if len(said.description) > MAX_DESCRIPTION else ""
-            schema = schema_of(said.name, about, said.parameters)
+            schema = schema_of(said.name, said.description, said.parameters)
             tools.append(FileTool(schema, declared, path=file.path, shown=file.shown, source=file.source))
     except (ValidationError, LookupError, TypeError, AttributeError) as error:
         told = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else None
