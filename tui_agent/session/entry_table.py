@@ -81,29 +81,16 @@ def append(connection: sqlite3.Connection, session: int, entries: Sequence[Entry
     if first.parent_id is not None and not exists(connection, session, first.parent_id):
         raise EntryNotFound(first.parent_id)
     for entry in entries:
-        _insert(connection, session, entry)
-
-
-def _insert(connection: sqlite3.Connection, session: int, entry: Entry) -> None:
-    key = key_of(session, entry.id)
-    connection.execute(
-        "INSERT INTO entries (session, id, parent_id, kind, preview, tokens, created_at, size) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            session,
-            entry.id,
-            entry.parent_id,
-            entry.kind,
-            entry.preview,
-            entry.tokens,
-            entry.created_at,
-            size_of(entry),
-        ),
-    )
-    connection.execute("INSERT INTO bodies (key, body) VALUES (?, ?)", (key, body_of(entry)))
-    connection.execute("INSERT INTO entries_fts (rowid, text) VALUES (?, ?)", (key, index_text(entry)))
-    for digest in blobs_of(entry):
-        connection.execute("INSERT OR IGNORE INTO blob_uses (session, digest) VALUES (?, ?)", (session, digest))
+        key = key_of(session, entry.id)
+        header = (entry.id, entry.parent_id, entry.kind, entry.preview, entry.tokens, entry.created_at, size_of(entry))
+        connection.execute(
+            f"INSERT INTO entries (session, {HEADER_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - a constant
+            (session, *header),
+        )
+        connection.execute("INSERT INTO bodies (key, body) VALUES (?, ?)", (key, body_of(entry)))
+        connection.execute("INSERT INTO entries_fts (rowid, text) VALUES (?, ?)", (key, index_text(entry)))
+        for digest in blobs_of(entry):
+            connection.execute("INSERT OR IGNORE INTO blob_uses (session, digest) VALUES (?, ?)", (session, digest))
 
 
 _NAMING = (SystemEntry, AssistantEntry, ModelChangeEntry)

@@ -66,11 +66,6 @@ class History:
     def leaf(self) -> int | None:
         return self.done[-1].end if self.done else None
 
-    def follow(self, moves: Iterable[LeafMove]) -> "History":
-        for move in moves:
-            self.apply(move)
-        return self
-
     def apply(self, move: LeafMove) -> None:
         """Take one more logged move into account. One that fits nothing known begins the way again at its end."""
         self.reach(move.from_leaf)
@@ -80,7 +75,9 @@ class History:
         elif move.action == "undo" and (taken := self._take_back(move.to_leaf)):
             self.undone.append((move.to_leaf, taken))
         elif move.action == "redo" and self.undone and self.undone[-1][1][-1].end == move.to_leaf:
-            self._bring_back()
+            start, taken = self.undone.pop()
+            self._cut(start)
+            self._put(taken)
         if self.leaf != move.to_leaf:
             self._begin_at(move.to_leaf)
 
@@ -166,11 +163,6 @@ class History:
             return [self.done.pop(), *taken]
         self.done += taken
         return []
-
-    def _bring_back(self) -> None:
-        start, taken = self.undone.pop()
-        self._cut(start)
-        self._put(taken)
 
     # -- what was done ----------------------------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ def match_expression(query: str) -> str | None:
 
     Every word is quoted, so that no character has a meaning. None when nothing can be searched for.
     """
-    words = [word for word in valid(query).replace('"', " ").split() if any(map(str.isalnum, word))]
+    words = _words(valid(query))
     if not words:
         return None
     return " AND ".join(f'"{_separate(word)}"' for word in words) + ("*" if words[-1][-1].isalnum() else "")
@@ -66,8 +66,7 @@ def match_expression(query: str) -> str | None:
 
 def ranked_expression(query: str) -> str | None:
     """Return the FTS5 expression for entries in which any of the words occurs, to be ranked; None without a word."""
-    words = dict.fromkeys(word for word in valid(query).replace('"', " ").split() if any(map(str.isalnum, word)))
-    chosen = sorted(words, key=len, reverse=True)[:_RANKED_WORDS]
+    chosen = sorted(dict.fromkeys(_words(valid(query))), key=len, reverse=True)[:_RANKED_WORDS]
     return " OR ".join(f'"{_separate(word)}"' for word in chosen) or None
 
 
@@ -97,8 +96,8 @@ def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
 
 def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]:
     """Return one line around the first match in an entry and where the words stand in it."""
-    words = [word for word in query.replace('"', " ").split() if any(map(str.isalnum, word))]
-    pattern = re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))), re.IGNORECASE)
+    words = sorted(_words(query), key=len, reverse=True)
+    pattern = re.compile("|".join(map(re.escape, words)), re.IGNORECASE)
     text = text_of(entry) or entry.preview
     found = pattern.search(text)
     start = max(0, found.start() - _SNIPPET_BEFORE) if found else 0
@@ -106,6 +105,10 @@ def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]
     piece = " ".join(text[start : start + 4 * _SNIPPET_CHARS].split())[:_SNIPPET_CHARS]
     line = ("…" if start else "") + piece
     return line, tuple(match.span() for match in pattern.finditer(line))
+
+
+def _words(query: str) -> list[str]:
+    return [word for word in query.replace('"', " ").split() if any(map(str.isalnum, word))]
 
 
 def _joined_names(text: str) -> list[str]:

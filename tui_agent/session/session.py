@@ -399,7 +399,9 @@ class Session:
     @property
     def history(self) -> History:
         if self._history is None:
-            self._history = History(self.reader).follow(self.moves())
+            self._history = History(self.reader)
+            for move in self.moves():
+                self._history.apply(move)
         return self._history.reach(self.leaf)
 
     def _move(self, target: int | None, action: Literal["move", "undo", "redo"]) -> None:

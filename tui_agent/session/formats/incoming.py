@@ -38,23 +38,14 @@ _TITLE_KEYS = (*_PATH_KEYS, "command", "cmd", "pattern", "query", "url", "descri
 _CALL_TITLE_CHARS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class CallFacts:
-    """What is kept of a call until its result comes; the arguments can be a whole file."""
-
-    tool: str = ""
-    title: str = ""
-    metadata: ToolMetadata = ToolMetadata()
-
-
-def facts_of(call: ToolCallPart) -> CallFacts:
-    """Return what a result is called in a list, and which file it read or changed."""
+def _facts_of(call: ToolCallPart) -> dict[str, Any]:
+    """Return what a call's result has of it: what it is called in a list, and which file it read or changed."""
     try:
         arguments = loads(call.arguments)
     except ValueError:
         arguments = {}
     if not isinstance(arguments, dict):
-        return CallFacts(call.tool)
+        return {"tool": call.tool}
     titles = (value for key in _TITLE_KEYS if isinstance(value := arguments.get(key), str) and value.strip())
     path = next((value for key in _PATH_KEYS if isinstance(value := arguments.get(key), str) and value), None)
     tool = call.tool.lower()
@@ -64,7 +55,8 @@ def facts_of(call: ToolCallPart) -> CallFacts:
         read_files=touched if tool in _READING else (),
         modified_files=touched if tool in _CHANGING else (),
     )
-    return CallFacts(call.tool, " ".join(next(titles, "").split())[:_CALL_TITLE_CHARS], metadata)
+    title = " ".join(next(titles, "").split())[:_CALL_TITLE_CHARS]
+    return {"tool": call.tool, "title": title, "metadata": metadata}
 
 
 def summary_of(
@@ -166,7 +158,8 @@ class SessionReader:
         self.session = IncomingSession("", self.program)
         self.last: int | None = None
         """The entry that the last record stands for."""
-        self._calls: dict[str, CallFacts] = {}
+        self._calls: dict[str, dict[str, Any]] = {}
+        """What results have of the calls so far, whose arguments can be whole files."""
         self._places: dict[str, int | None] = {}
         self._first_at = self._last_at = 0
 
@@ -235,7 +228,7 @@ class SessionReader:
         if not isinstance(arguments, str):
             arguments = json.dumps(arguments, ensure_ascii=False)
         call = ToolCallPart(call_id=call_id, tool=tool, arguments=arguments)
-        self._calls[call_id] = facts_of(call)
+        self._calls[call_id] = _facts_of(call)
         return call
 
     def result(
@@ -245,9 +238,8 @@ class SessionReader:
 
         ``tool`` is the name of the tool where the call is not in the file.
         """
-        call = self._calls.get(call_id) or CallFacts(tool)
         status = ToolStatus.ERROR if failed else ToolStatus.COMPLETED
-        fields = {"tool": call.tool, "title": call.title, "metadata": call.metadata, "status": status} | more
+        fields = {"tool": tool, "status": status} | self._calls.get(call_id, {}) | more
         return ToolResultEntry(call_id=call_id, output=output, created_at=at, **fields)
 
     def image(self, node: Node, data: str, mime: str) -> ImagePart | None:
