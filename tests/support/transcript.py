@@ -47,7 +47,6 @@ class TranscriptHost(App[None]):
 
     @property
     def pane(self) -> Transcript:
-        """The transcript."""
         return self.query_one(Transcript)
 
 
@@ -60,7 +59,6 @@ class HeldTimers:
         widget.set_interval = partial(self._set, once=False)  # type: ignore[method-assign,assignment]
 
     def go_off(self) -> None:
-        """Let each go off once."""
         for timer in tuple(self.waiting):
             if timer.once:
                 timer.stop()
@@ -97,7 +95,6 @@ class Shown:
         self._messages = messages
 
     async def settled(self) -> None:
-        """Wait until everything done so far has been painted."""
         await self.pilot.pause()
         for _ in range(2):
             done = asyncio.Event()
@@ -105,7 +102,6 @@ class Shown:
             await asyncio.wait_for(done.wait(), 60)
 
     async def play(self, *happened: AgentEvent) -> None:
-        """Let things happen, and wait until they are painted."""
         for event in happened:
             self.pane.apply(event)
         await self.settled()
@@ -123,11 +119,9 @@ class Shown:
         return [strip.text.rstrip() for strip in self.pane.render_lines(self.pane.size.region)]
 
     def text(self) -> str:
-        """Return the screen as one text."""
         return "\n".join(self.screen())
 
     def row_of(self, text: str) -> int:
-        """Return the first row on screen that holds a text."""
         return next(number for number, row in enumerate(self.screen()) if text in row)
 
     def sent(self, kind: type[MessageT]) -> list[MessageT]:
@@ -143,7 +137,6 @@ async def shown(
     theme: str = "textual-dark",
     clock: Clock = perf_counter,
 ) -> AsyncIterator[Shown]:
-    """Run a transcript on a screen of some size."""
     messages: list[Message] = []
     app = TranscriptHost(source, theme, clock)
     async with app.run_test(size=size, message_hook=messages.append) as pilot:
@@ -153,11 +146,9 @@ async def shown(
 
 
 def user(number: int, text: str = "question") -> UserEntry:
-    """Return a message of the user."""
     return UserEntry(id=number, parts=(TextPart(text=text),))
 
 
 def answer(number: int, text: str = "answer", *calls: ToolCallPart) -> AssistantEntry:
-    """Return an answer, with calls if there are any."""
     parts = (TextPart(text=text), *calls) if text else calls
     return AssistantEntry(id=number, parts=parts, model="m")

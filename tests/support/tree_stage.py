@@ -191,7 +191,6 @@ class TreeStage:
 
     @property
     def top(self) -> Any:
-        """The screen that takes the keys."""
         return self.stage.app.screen
 
     @property
@@ -199,13 +198,11 @@ class TreeStage:
         return any(isinstance(screen, TreeScreen) for screen in self.stage.app.screen_stack)
 
     def at(self) -> int:
-        """Return the entry under the cursor."""
         line = self.tree.line
         assert line is not None
         return line.entry
 
     def rows(self) -> list[str]:
-        """Return the lines of the tree as they are drawn."""
         return [self.tree.render_line(y).text.rstrip() for y in range(min(self.tree.outline.total, 200))]
 
     def stored(self) -> tuple[Any, ...]:
@@ -215,12 +212,10 @@ class TreeStage:
         return session.leaf, headers, session.labels(), session.moves(), len(sessions)
 
     def conversation(self) -> str:
-        """Return what the transcript shows."""
         return "\n".join(row.line.text for row in self.stage.view.transcript.visible_rows())
 
     @asynccontextmanager
     async def run(self, size: tuple[int, int] = (80, 24), **arguments: Any) -> AsyncIterator[Pilot[int]]:
-        """Run the application with the session open."""
         async with self.stage.run(size, **arguments) as self.pilot:
             await until(lambda: self.stage.main.agent is not None, self.pilot)
             yield self.pilot
@@ -244,7 +239,6 @@ class TreeStage:
         await self.pilot.press(*keys)
 
     async def highlight(self, name: str) -> None:
-        """Put the cursor on an entry."""
         self.tree.go_to_entry(self.names[name])
         await self.pilot.pause()
 
@@ -255,7 +249,6 @@ class TreeStage:
         return self.top
 
     async def closed(self) -> None:
-        """Wait until the tree is closed."""
         await until(lambda: not self.is_open, self.pilot)
         await self.pilot.pause()
 

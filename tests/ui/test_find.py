@@ -35,8 +35,7 @@ def messages(turns: int) -> list[str]:
 
 async def ready(stage: RealStage, pilot: Any) -> FindBar:
     await pilot.press("ctrl+f")
-    view = stage.main.view
-    assert view is not None
+    view = stage.view
     await until(lambda: view.find_bar.display and stage.app.focused is view.find_bar.field, pilot)
     return view.find_bar
 
@@ -90,8 +89,7 @@ async def test_find_takes_the_text_with_the_command(tmp_path: Path) -> None:
         await stage.say("message", pilot)
         await write(pilot, "/find paragraph 7")
         await pilot.press("enter")
-        view = stage.main.view
-        assert view is not None
+        view = stage.view
         await told(view.find_bar, "1 of 1", pilot)
         assert "Paragraph 7." in stage.text()
 

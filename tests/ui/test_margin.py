@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from textual.geometry import Region
 
-from tests.support.agents import make_agent
-from tests.support.scripted_client import Reply, ScriptedClient
 from tests.support.transcript import shown
 from tests.support.ui_app import Stage, make_stage, press, press_at_once, screen_text
 from tests.ui.transcript.samples import GeneratedSource, ListSource
@@ -19,15 +17,12 @@ from tui_agent.agent.events import (
     PermissionAsked,
     PermissionRequest,
     RequestStarted,
-    RetryScheduled,
     RunEnded,
     RunStarted,
 )
 from tui_agent.context.budget import ContextSize, ModelLimits, measure
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
-from tui_agent.model.errors import ErrorKind
-from tui_agent.model.protocol import ModelError
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
@@ -228,20 +223,6 @@ async def test_the_sign_of_life_stands_at_the_text_and_in_the_corner_only_when_t
         assert "streaming 0 s" in rows(stage)[-1]
 
 
-async def test_escape_while_waiting_for_a_retry_leaves_the_reason(tmp_path: Path) -> None:
-    refused = ModelError(ErrorKind.NETWORK, "The server does not answer.")
-    harness = make_agent(tmp_path, ScriptedClient([Reply(error=refused)]))
-    harness.agent.submit("go")
-    await harness.until(lambda: bool(harness.of(RetryScheduled)))
-    harness.agent.interrupt()
-    assert (await harness.ended()).reason == "interrupted"
-    last = harness.path()[-1]
-    assert isinstance(last, AssistantEntry)
-    assert (last.interrupted, last.error) == (True, "The server does not answer.")
-    async with shown(ListSource(harness.path())) as view:
-        assert "■ Interrupted while waiting to try again: The server does not answer." in view.text()
-
-
 async def test_an_overflow_that_was_mended_is_no_failure_any_more() -> None:
     failed = said("", finish="error", error="prompt is too long").model_copy(update={"id": 2})
     async with shown(ListSource([asked("go").model_copy(update={"id": 1})])) as view:
@@ -310,13 +291,3 @@ async def test_the_gauge_says_nothing_before_it_knows_and_how_much_left(stage: S
         for total, estimated in ((77_000, True), (70_000, False)):
             gauge.measure(GaugeReading(replace(size, total=total, estimated=estimated)))
         assert "−" not in gauge.render().plain
-
-
-async def test_the_margin_follows_a_move(stage: Stage) -> None:
-    async with stage.run((90, 24)) as pilot:
-        stage.agent.append(asked("first"), said("one"), asked("second"), compacted(3))
-        await pilot.pause()
-        assert "░" in screen_text(stage)
-        await stage.agent.navigator.go(3)
-        await pilot.pause()
-        assert not any(row.startswith("░") for row in rows(stage))

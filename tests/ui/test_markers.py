@@ -6,7 +6,6 @@ from typing import Any
 from tests.support.real_stage import SUMMARY, RealStage, looks, real_stage, working_script, write_modules
 from tests.support.scripted_client import Call, Reply
 from tests.support.ui_app import press, until
-from tui_agent.agent.events import Decision, PermissionAnswer
 from tui_agent.context.settings import ContextSettings, PruneSettings
 from tui_agent.session.entries import ToolResultEntry
 from tui_agent.ui.screens.tree import TreeScreen
@@ -16,7 +15,6 @@ BY_HAND = ContextSettings(prune=PruneSettings(when="off", step_budget=2_000))
 
 
 def a_stage(tmp_path: Path, *after: Reply, turns: int = 4, **arguments: Any) -> RealStage:
-    (tmp_path / "stage").mkdir()
     write_modules(tmp_path, turns)
     script = [*working_script(turns), *(after or (Reply(SUMMARY),))]
     return real_stage(tmp_path, script, **{"window": 16_000, "settings": BY_HAND, **arguments})
@@ -28,8 +26,7 @@ def results(stage: RealStage) -> list[ToolResultEntry]:
 
 async def last_marker(stage: RealStage, pilot: Any) -> None:
     """Put the focus on the last block of the conversation."""
-    view = stage.main.view
-    assert view is not None
+    view = stage.view
     view.transcript.focus()
     await press(pilot, "end", "k")
 
@@ -53,25 +50,6 @@ async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> N
         await press(pilot, "b")
         assert "3 outputs will be in the context again" in stage.text()
         assert not stage.harness.agent.inspector.prefix_break()
-
-
-async def test_one_pruned_output_is_restored_from_its_card(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path)
-    async with stage.run((100, 40), after=looks(4)) as pilot:
-        await stage.harness.agent.prune()
-        await pilot.pause()
-        view = stage.main.view
-        assert view is not None
-        view.transcript.focus()
-        first = results(stage)[0].id
-        assert view.transcript.jump_to(first)
-        await pilot.pause()
-        assert "cleared · 912 tokens · restore" in stage.text()
-        await press(pilot, "b")
-        assert f"#{first} will be in the context again" in stage.text()
-        states = {block.origin: block.state for block in stage.harness.agent.inspector.map().blocks}
-        assert states[(first,)] == "live"
-        assert states[(results(stage)[1].id,)] == "pruned"
 
 
 async def test_an_edit_leads_to_what_it_changed_and_is_undone(tmp_path: Path) -> None:
@@ -110,13 +88,11 @@ async def test_a_branch_summary_leads_to_the_branch(tmp_path: Path) -> None:
 
 
 async def test_a_truncated_output_is_opened_whole(tmp_path: Path) -> None:
-    (tmp_path / "stage").mkdir()
     script = [Reply("", (Call("bash", '{"command": "seq 1 9000"}'),)), Reply("Done.")]
     stage = real_stage(tmp_path, script)
     async with stage.run((100, 30)) as pilot:
         await stage.say("count", pilot)
-        view = stage.main.view
-        assert view is not None
+        view = stage.view
         view.transcript.focus()
         assert view.transcript.jump_to(results(stage)[0].id)
         await pilot.pause()
@@ -132,7 +108,6 @@ async def test_a_truncated_output_is_opened_whole(tmp_path: Path) -> None:
 
 
 async def test_interruptions_and_changes_of_model_and_mode_are_calm_lines(tmp_path: Path) -> None:
-    (tmp_path / "stage").mkdir()
     stage = real_stage(tmp_path, [Reply("I begin to", hang=True)])
     async with stage.run((100, 30)) as pilot:
         stage.harness.agent.submit("go")
@@ -153,21 +128,3 @@ async def test_interruptions_and_changes_of_model_and_mode_are_calm_lines(tmp_pa
         await stage.harness.agent.navigator.go(leaf)
         await stage.until_text("Mode: plan", pilot)
         assert stage.text().count("Mode: ") == 1
-
-
-async def test_a_denied_call_says_so_on_its_card(tmp_path: Path) -> None:
-    (tmp_path / "stage").mkdir()
-    script = [Reply("", (Call("bash", '{"command": "rm -rf build"}'),)), Reply("Then not.")]
-    no = PermissionAnswer(Decision.DENY, "leave build alone")
-    stage = real_stage(tmp_path, script, answer=no)
-    async with stage.run((100, 30)) as pilot:
-        await stage.say("clean up", pilot)
-        text = stage.text()
-        assert "bash rm -rf build" in text
-        assert "denied" in text
-        view = stage.main.view
-        assert view is not None
-        view.transcript.focus()
-        view.transcript.jump_to(results(stage)[0].id)
-        await press(pilot, "space")
-        assert "leave build alone" in stage.text()

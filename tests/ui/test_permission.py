@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from textual.widgets import Input
 
 from tests.support.thoroughness import NIGHTLY
 from tests.support.ui_app import STILL, Stage, make_stage, press_at_once, screen_text, until, write
@@ -24,9 +25,8 @@ from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.widgets.permission_prompt import (
     PermissionChoices,
-    PermissionDetails,
-    PermissionField,
 )
+from tui_agent.ui.widgets.transcript.line_view import LineView
 
 SENTENCES = 500 if NIGHTLY else 60
 COMMAND = "rm -rf build && make [all]\necho \x1b]0;owned\x07 \u202edone"
@@ -103,7 +103,7 @@ async def test_a_diff_is_shown_line_by_line_in_its_colours(tmp_path: Path) -> No
     async with asked(tmp_path, edit(), size=(100, 30)) as (stage, _):
         assert "1 - old [bold]" in screen_text(stage)
         assert "1 + new [/bold]" in screen_text(stage)
-        details = stage.view.question.query_one(PermissionDetails)
+        details = stage.view.question.query_one(LineView)
         signs = {
             segment.text: segment.style
             for strip in details.render_lines(details.size.region)
@@ -237,8 +237,7 @@ async def test_a_question_settled_elsewhere_goes_away(tmp_path: Path) -> None:
         assert stage.main.prompt.has_focus
 
 
-async def test_the_line_of_keys_tells_every_answer_there_is(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_the_line_of_keys_tells_every_answer_there_is(stage: Stage) -> None:
     async with stage.run((120, 30)) as pilot:
         stage.agent.emit(RunStarted(), PermissionAsked(bash()))
         await until(lambda: "a always" in str(stage.main.status.render()), pilot)
@@ -376,7 +375,7 @@ async def test_an_answer_for_the_project_and_a_rule_that_was_changed_first(tmp_p
         await pilot.press("r")
         await pilot.pause()
         offered = "rm -rf build && make [all]"
-        assert stage.view.question.query(PermissionField).last().value == offered
+        assert stage.view.question.query(Input).last().value == offered
         assert "allow bash:  * stands for anything. Enter takes it, Escape goes back" in screen_text(stage)
         await pilot.press(*["backspace"] * len(" && make [all]"), "space", "asterisk", "enter")
         await pilot.pause()

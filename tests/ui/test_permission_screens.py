@@ -139,8 +139,7 @@ async def test_a_rule_that_cannot_be_removed_says_why_and_stays(tmp_path: Path) 
         assert stage.toasts == ["Edit the project's file."]
 
 
-async def test_yolo_has_to_be_named_and_looks_like_it(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_yolo_has_to_be_named_and_looks_like_it(stage: Stage) -> None:
     async with stage.run((100, 30)) as pilot:
         await run_command(stage, pilot, "mode", "yolo")
         assert stage.agent.mode == "yolo"

@@ -6,7 +6,7 @@ import pytest
 from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
 
-from tests.support.ui_app import make_stage, until, write
+from tests.support.ui_app import Stage, make_stage, press, until, write
 from tui_agent.agent.events import RunStarted
 from tui_agent.session.entries import FilePart, ImagePart, TextPart
 from tui_agent.ui.prompting.paste import PasteStore
@@ -18,50 +18,41 @@ PNG = bytes.fromhex(
 
 
 @pytest.mark.parametrize("key", ["shift+enter", "ctrl+j", "alt+enter", "shift+\r"])
-async def test_new_line_keys_make_the_prompt_grow(tmp_path: Path, key: str) -> None:
-    stage = make_stage(tmp_path)
+async def test_new_line_keys_make_the_prompt_grow(stage: Stage, key: str) -> None:
     async with stage.run() as pilot:
-        await pilot.press("a", key, "b", key, "c")
-        await pilot.pause()
+        await press(pilot, "a", key, "b", key, "c")
         assert stage.main.prompt.text == "a\nb\nc"
         assert stage.main.prompt.size.height == 3
         assert stage.agent.sent == []
 
 
-async def test_the_prompt_grows_to_eight_lines_at_most(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_the_prompt_grows_to_eight_lines_at_most(stage: Stage) -> None:
     async with stage.run() as pilot:
-        await pilot.press(*["x", "ctrl+j"] * 12)
-        await pilot.pause()
+        await press(pilot, *["x", "ctrl+j"] * 12)
         assert stage.main.prompt.size.height == 8
 
 
-async def test_blank_text_is_not_sent(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_blank_text_is_not_sent(stage: Stage) -> None:
     async with stage.run() as pilot:
-        await pilot.press("space", "ctrl+j", "enter")
-        await pilot.pause()
+        await press(pilot, "space", "ctrl+j", "enter")
         assert stage.agent.sent == []
 
 
-async def test_during_a_run_enter_steers_and_alt_enter_queues(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_during_a_run_enter_steers_and_alt_enter_queues(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted())
         await pilot.pause()
         await write(pilot, "now")
         await pilot.press("enter")
         await write(pilot, "later")
-        await pilot.press("alt+enter")
-        await pilot.pause()
+        await press(pilot, "alt+enter")
         assert stage.agent.sent == [("now", False), ("later", True)]
         shown = stage.view.waiting.render().plain
         assert "next   now" in shown
         assert "later  later" in shown
 
 
-async def test_alt_up_takes_the_newest_waiting_message_back(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_alt_up_takes_the_newest_waiting_message_back(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted())
         await pilot.pause()
@@ -70,8 +61,7 @@ async def test_alt_up_takes_the_newest_waiting_message_back(tmp_path: Path) -> N
         await write(pilot, "two")
         await pilot.press("enter")
         await write(pilot, "rest")
-        await pilot.press("alt+up")
-        await pilot.pause()
+        await press(pilot, "alt+up")
         assert stage.main.prompt.text == "two\nrest"
         assert stage.view.waiting.queue.steer == ("one",)
 
@@ -84,16 +74,20 @@ async def paste(stage: object, pilot: object, text: str) -> None:
     await pilot.pause()  # type: ignore[attr-defined]
 
 
-async def test_a_large_paste_is_a_chip_until_it_is_sent(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    text = "\n".join(f"line {number}" for number in range(132))
+@pytest.mark.parametrize(
+    ("text", "chip"),
+    [
+        ("\n".join(f"line {number}" for number in range(132)), "[pasted 132 lines]"),
+        ("word @ me@x " * 100_000 + ".", "[pasted 1.2M characters]"),
+    ],
+)
+async def test_a_large_paste_is_a_chip_until_it_is_sent(stage: Stage, text: str, chip: str) -> None:
     async with stage.run() as pilot:
         await write(pilot, "see: ")
         await paste(stage, pilot, text)
-        assert stage.main.prompt.text == "see: [pasted 132 lines]"
+        assert stage.main.prompt.text == f"see: {chip}"
         assert stage.main.prompt.size.height == 1
-        await pilot.press("enter")
-        await pilot.pause()
+        await press(pilot, "enter")
         assert stage.agent.sent == [(f"see: {text}", False)]
 
 
@@ -106,23 +100,11 @@ def test_a_long_paste_is_told_in_short(length: int, chip: str) -> None:
     assert pastes.expand(f"see {chip}") == f"see {text}"
 
 
-async def test_a_small_paste_is_text_without_control_characters(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_small_paste_is_text_without_control_characters(stage: Stage) -> None:
     async with stage.run() as pilot:
         await paste(stage, pilot, "a\x1b]52;c;AAAA\x07b\r\nc")
         assert stage.main.prompt.text == "a]52;c;AAAAb\nc"
         assert stage.agent.sent == []
-
-
-async def test_a_huge_paste_does_not_go_through_the_text_area(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    text = "word @ me@x " * 100_000
-    async with stage.run() as pilot:
-        await paste(stage, pilot, text)
-        assert len(stage.main.prompt.text) < 40
-        await pilot.press("enter")
-        await pilot.pause()
-        assert stage.agent.sent == [(text.strip(), False)]
 
 
 # -- attachments --------------------------------------------------------------------------------------------
@@ -165,11 +147,9 @@ async def test_a_pasted_path_of_an_image_attaches_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("typed", "expected"), [("!ls -l", ("ls -l", False)), ("!!env", ("env", True))])
-async def test_exclamation_marks_run_a_command(tmp_path: Path, typed: str, expected: tuple[str, bool]) -> None:
-    stage = make_stage(tmp_path)
+async def test_exclamation_marks_run_a_command(stage: Stage, typed: str, expected: tuple[str, bool]) -> None:
     async with stage.run() as pilot:
-        await pilot.press(*typed)
-        await pilot.pause()
+        await press(pilot, *typed)
         assert stage.main.prompt.has_class("-shell")
         await pilot.press("enter")
         await until(lambda: stage.agent.shells, pilot)
@@ -177,13 +157,11 @@ async def test_exclamation_marks_run_a_command(tmp_path: Path, typed: str, expec
         assert stage.agent.sent == []
 
 
-async def test_ctrl_d_quits_only_when_the_prompt_is_empty(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_ctrl_d_quits_only_when_the_prompt_is_empty(stage: Stage) -> None:
     async with stage.run() as pilot:
         await pilot.press("a", "b", "left", "ctrl+d")
         assert stage.main.prompt.text == "a"
-        await pilot.press("backspace", "ctrl+d")
-        await pilot.pause()
+        await press(pilot, "backspace", "ctrl+d")
         assert not stage.app.is_running or stage.leaving
 
 

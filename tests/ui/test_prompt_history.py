@@ -146,21 +146,6 @@ async def test_undo_and_redo_are_a_chain_of_keys_or_commands(stage: Stage) -> No
         await until(lambda: stage.agent.session.leaf == 4, pilot)
 
 
-async def test_redoing_brings_the_next_undone_message_back_into_the_prompt(stage: Stage) -> None:
-    async with stage.run() as pilot:
-        remembered(stage)
-        await pilot.press("f5")
-        await until(lambda: stage.main.prompt.text == "and the README", pilot)
-        await pilot.press("f5")
-        await until(lambda: stage.main.prompt.text == "write a test for it", pilot)
-        await pilot.press("f6")
-        await until(lambda: stage.main.prompt.text == "and the README", pilot)
-        assert stage.agent.session.leaf == 2
-        await pilot.press("f6")
-        await until(lambda: stage.main.prompt.text == "", pilot)
-        assert stage.agent.session.leaf == 4
-
-
 async def test_a_restored_text_that_was_touched_is_the_users(stage: Stage) -> None:
     async with stage.run() as pilot:
         remembered(stage)

@@ -21,8 +21,7 @@ async def ask(stage: Stage, pilot: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["settings", "sessions", "help", "theme"])
-async def test_the_screen_on_top_says_that_the_agent_asks(tmp_path: Path, name: str) -> None:
-    stage = make_stage(tmp_path)
+async def test_the_screen_on_top_says_that_the_agent_asks(stage: Stage, name: str) -> None:
     async with stage.run() as pilot:
         await stage.main.controller.run(name, "")
         await pilot.pause()
@@ -37,8 +36,7 @@ async def test_the_screen_on_top_says_that_the_agent_asks(tmp_path: Path, name: 
         assert [answer.decision.value for _, answer in stage.agent.answers] == ["once"]
 
 
-async def test_a_screen_opened_over_a_question_says_so_too_until_it_is_settled(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_screen_opened_over_a_question_says_so_too_until_it_is_settled(stage: Stage) -> None:
     async with stage.run() as pilot:
         await ask(stage, pilot)
         assert chips(stage) == []
@@ -53,8 +51,7 @@ async def test_a_screen_opened_over_a_question_says_so_too_until_it_is_settled(t
         assert chips(stage) == []
 
 
-async def test_a_click_goes_to_the_question(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_click_goes_to_the_question(stage: Stage) -> None:
     async with stage.run() as pilot:
         await stage.main.controller.run("settings", "")
         await stage.main.controller.run("help", "")

@@ -107,8 +107,7 @@ async def open_race(stage: Stage, pilot: Any, race: FakeRace) -> RaceScreen:
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (200, 50)])
-async def test_it_follows_the_runners_and_puts_the_best_first_at_the_end(tmp_path: Path, size: tuple[int, int]) -> None:
-    stage = make_stage(tmp_path)
+async def test_it_follows_the_runners_and_puts_the_best_first_at_the_end(stage: Stage, size: tuple[int, int]) -> None:
     async with stage.run(size) as pilot:
         race = FakeRace(list(WORKING))
         screen = await open_race(stage, pilot, race)
@@ -134,8 +133,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize("key", KEYS)
-async def test_each_key_asks_the_race(tmp_path: Path, key: str) -> None:
-    stage = make_stage(tmp_path)
+async def test_each_key_asks_the_race(stage: Stage, key: str) -> None:
     async with stage.run((80, 24)) as pilot:
         race = FakeRace(list(OVER))
         await open_race(stage, pilot, race)
@@ -150,8 +148,7 @@ async def test_each_key_asks_the_race(tmp_path: Path, key: str) -> None:
         assert not race.listeners
 
 
-async def test_a_failed_one_is_taken_only_after_a_question(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_failed_one_is_taken_only_after_a_question(stage: Stage) -> None:
     async with stage.run((80, 24)) as pilot:
         race = FakeRace(list(OVER))
         await open_race(stage, pilot, race)
@@ -168,8 +165,7 @@ async def test_a_failed_one_is_taken_only_after_a_question(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 35)])
-async def test_the_last_lines_of_every_runner_are_shown_while_they_work(tmp_path: Path, size: tuple[int, int]) -> None:
-    stage = make_stage(tmp_path)
+async def test_the_last_lines_of_every_runner_are_shown_while_they_work(stage: Stage, size: tuple[int, int]) -> None:
     async with stage.run(size) as pilot:
         race = FakeRace(list(WORKING))
         await open_race(stage, pilot, race)
@@ -192,8 +188,7 @@ async def test_answers_of_runners_with_other_contexts_stand_beside_each_other(
         assert is_wide == (size[0] >= COLUMNS_FROM)
 
 
-async def test_enter_watches_one_that_works_and_w_writes_to_it(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_enter_watches_one_that_works_and_w_writes_to_it(stage: Stage) -> None:
     async with stage.run((80, 24)) as pilot:
         race = FakeRace(list(WORKING))
         await open_race(stage, pilot, race)
@@ -204,8 +199,7 @@ async def test_enter_watches_one_that_works_and_w_writes_to_it(tmp_path: Path) -
         assert race.asked == [("watch", 2), ("steer", 2, "hi")]
 
 
-async def test_what_can_not_be_done_is_said_there(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_what_can_not_be_done_is_said_there(stage: Stage) -> None:
     async with stage.run((80, 24)) as pilot:
         race = FakeRace(list(OVER))
         await open_race(stage, pilot, race)
@@ -215,15 +209,13 @@ async def test_what_can_not_be_done_is_said_there(tmp_path: Path) -> None:
         await until(lambda: "It can't be ended now." in screen_text(stage), pilot)
 
 
-async def test_one_that_waits_for_an_answer_says_so(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_one_that_waits_for_an_answer_says_so(stage: Stage) -> None:
     async with stage.run((80, 24)) as pilot:
         await open_race(stage, pilot, FakeRace(list(WORKING), asking=1))
         assert "? asks you" in screen_text(stage)
 
 
-async def test_a_diff_compares_the_marked_one_with_another(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_diff_compares_the_marked_one_with_another(stage: Stage) -> None:
     async with stage.run((80, 24)) as pilot:
         race = FakeRace(list(OVER))
         await open_race(stage, pilot, race)

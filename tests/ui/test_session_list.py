@@ -53,8 +53,7 @@ async def test_a_search_shows_the_entries_and_goes_to_one(tmp_path: Path) -> Non
         await until(lambda: stage.view.transcript.has_focus, pilot)
 
 
-async def test_a_found_entry_of_the_open_session_is_shown_without_opening_it_anew(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_found_entry_of_the_open_session_is_shown_without_opening_it_anew(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.agent.session.append_many([say("a zebra"), say("more")])
         opened = len(stage.requests)
@@ -70,8 +69,7 @@ async def test_a_found_entry_of_the_open_session_is_shown_without_opening_it_ane
         assert len(stage.requests) == opened
 
 
-async def test_an_entry_of_another_branch_is_shown_in_the_tree(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_an_entry_of_another_branch_is_shown_in_the_tree(stage: Stage) -> None:
     session = make_session(stage.store, "root")
     left = session.append(say("a zebra"))
     session.move(1)

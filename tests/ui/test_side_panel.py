@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
 from tests.support.scripted_client import Call, Reply
-from tests.support.ui_app import until
+from tests.support.ui_app import press, until
 from tui_agent.session.entries import (
     CompactionEntry,
     SummaryDetails,
@@ -21,7 +21,7 @@ from tui_agent.ui.screens.tree import TreeScreen
 
 
 def panel_text(stage: RealStage) -> str:
-    panel = stage.main.view.panel  # type: ignore[union-attr]
+    panel = stage.view.panel
     left = panel.region.x
     return "\n".join(line[left:] for line in stage.text().split("\n"))
 
@@ -32,10 +32,9 @@ async def settled(stage: RealStage, pilot: Any) -> None:
 
 
 async def test_it_is_there_when_there_is_room_and_ctrl_b_says_otherwise(tmp_path: Path) -> None:
-    (tmp_path / "stage").mkdir()
     stage = real_stage(tmp_path, [Reply("Hello.")])
     async with stage.run((100, 30)) as pilot:
-        panel = stage.main.view.panel  # type: ignore[union-attr]
+        panel = stage.view.panel
         assert not panel.display
         await stage.say("a question", pilot)
         await pilot.press("ctrl+b")
@@ -49,18 +48,17 @@ async def test_it_is_there_when_there_is_room_and_ctrl_b_says_otherwise(tmp_path
         assert panel.display  # the user's word counts more than the width
     stage = real_stage(tmp_path, [Reply("Hello.")])
     async with stage.run((160, 40)) as pilot:
-        assert stage.main.view.panel.display  # type: ignore[union-attr]
+        assert stage.view.panel.display
         await pilot.resize_terminal(300, 100)
-        await until(lambda: stage.main.view.panel.size.width > 60, pilot)  # type: ignore[union-attr]
+        await until(lambda: stage.view.panel.size.width > 60, pilot)
         await pilot.resize_terminal(160, 40)
-        await until(lambda: stage.main.view.panel.size.width < 40, pilot)  # type: ignore[union-attr]
+        await until(lambda: stage.view.panel.size.width < 40, pilot)
         await stage.until_text("nothing yet", pilot)
         await pilot.resize_terminal(120, 40)
-        await until(lambda: not stage.main.view.panel.display, pilot)  # type: ignore[union-attr]
+        await until(lambda: not stage.view.panel.display, pilot)
 
 
 async def test_to_dos_files_and_the_tree_follow_the_agent(tmp_path: Path) -> None:
-    (tmp_path / "stage").mkdir()
     todos = '{"todos": "[x] look\\n[>] write the test\\n[ ] tell"}'
     script = [
         Reply("", (Call("todo", todos),)),
@@ -83,13 +81,12 @@ async def test_to_dos_files_and_the_tree_follow_the_agent(tmp_path: Path) -> Non
             details=SummaryDetails(modified_files=("new.py",)),
         )  # fmt: skip
         stage.harness.session.append(compaction)
-        stage.main.view.panel.reopen()  # type: ignore[union-attr]
+        stage.view.panel.reopen()
         await settled(stage, pilot)
         assert "+2 −0" in panel_text(stage)
 
 
 async def test_enter_jumps_in_the_conversation_and_a_branch_opens_the_tree_at_its_row(tmp_path: Path) -> None:
-    (tmp_path / "stage").mkdir()
     write_modules(tmp_path, 2)
     stage = real_stage(tmp_path, [*working_script(2), Reply("Third.")])
     async with stage.run((160, 30)) as pilot:
@@ -99,8 +96,7 @@ async def test_enter_jumps_in_the_conversation_and_a_branch_opens_the_tree_at_it
         await stage.harness.agent.navigator.go(stage.harness.session.entry(second).parent_id)
         await stage.say("another way", pilot)
         await settled(stage, pilot)
-        view = stage.main.view
-        assert view is not None
+        view = stage.view
         text = panel_text(stage)
         assert "├ second question" in text
         view.panel.focus()
@@ -114,14 +110,12 @@ async def test_enter_jumps_in_the_conversation_and_a_branch_opens_the_tree_at_it
         await pilot.press("escape")
         view.panel.cursor = 1
         view.panel.focus()
-        await pilot.press("enter")
-        await pilot.pause()
+        await press(pilot, "enter")
         assert view.transcript.has_focus
         assert view.transcript.focused_target() is not None
 
 
 async def test_running_jobs_are_listed_until_they_end(tmp_path: Path) -> None:
-    (tmp_path / "stage").mkdir()
     script = [Reply("", (Call("bash", '{"command": "sleep 60", "background": true}'),)), Reply("It runs.")]
     stage = real_stage(tmp_path, script)
     async with stage.run((160, 30)) as pilot:

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.support.long_walk import walked
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
-from tests.support.ui_app import until
+from tests.support.ui_app import press, until
 from tui_agent.agent.timeline import Mark
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.ui.screens.context import ContextScreen
@@ -13,7 +13,6 @@ from tui_agent.ui.screens.tree import TreeScreen
 
 
 def a_stage(tmp_path: Path) -> RealStage:
-    (tmp_path / "stage").mkdir()
     write_modules(tmp_path, 2)
     return real_stage(tmp_path, working_script(2), window=16_000)
 
@@ -22,8 +21,7 @@ async def opened(stage: RealStage, pilot: Any) -> ContextScreen:
     """Open the map of a session that has lived, the timeline under the keys."""
     await stage.say("Look at module 0.", pilot)
     walked(stage.harness.session, model=stage.harness.agent.model)
-    await pilot.press("ctrl+g")
-    await pilot.pause()
+    await press(pilot, "ctrl+g")
     screen = stage.screen
     assert isinstance(screen, ContextScreen)
     await settled(screen, pilot)
@@ -104,14 +102,12 @@ async def test_enter_opens_the_tree_at_that_entry_and_back_comes_the_map(tmp_pat
         await pilot.press("left", "left", "left")
         await settled(screen, pilot)
         answer = step(screen).answer
-        await pilot.press("enter")
-        await pilot.pause()
+        await press(pilot, "enter")
         assert isinstance(stage.screen, TreeScreen)
         line = stage.screen.session_tree.line
         assert line is not None
         assert line.ids[0] <= answer <= line.ids[1]
-        await pilot.press("escape")
-        await pilot.pause()
+        await press(pilot, "escape")
         assert stage.screen is screen
         assert step(screen).answer == answer
 

@@ -67,8 +67,6 @@ class ContextSize:
     exact_until: int | None
     estimated: bool
     window_origin: str = "catalog"
-    early: bool = False
-    """The threshold is what is used by default of a very large window, not what that could hold."""
 
     @property
     def is_known(self) -> bool:
@@ -141,13 +139,6 @@ def threshold(limits: ModelLimits, settings: ContextSettings) -> int | None:
     """Return the tokens at which automatic compaction acts, None when it never does."""
     compaction = settings.for_model(limits.model).compaction
     return compaction.threshold_at(limits.window, reserve(limits, settings), price_tier=limits.price_tier)
-
-
-def is_early(limits: ModelLimits, settings: ContextSettings) -> bool:
-    """Whether the threshold is what is used by default of a very large window."""
-    compaction = settings.for_model(limits.model).compaction
-    least = compaction.effective_window
-    return compaction.auto and compaction.threshold is None and 0 < least < limits.window
 
 
 _STAND_IN = Message("tool", (ContentText(INTERRUPTED_OUTPUT),))
@@ -372,7 +363,6 @@ class Meter:
             exact_until=exact_until,
             estimated=estimated,
             window_origin=limits.origin,
-            early=is_early(limits, self.settings),
         )
 
     def counted(self, path: Sequence[Entry]) -> int:

@@ -90,22 +90,18 @@ class Samples:
         self._calls = count(1)
 
     def user(self, text: str, **fields: Any) -> UserEntry:
-        """Return a message of the user."""
         return UserEntry(id=next(self._ids), parts=(TextPart(text=text),), **fields)
 
     def answer(self, *parts: Any, **fields: Any) -> AssistantEntry:
-        """Return an answer; strings are text."""
         made = tuple(TextPart(text=part) if isinstance(part, str) else part for part in parts)
         return AssistantEntry(id=next(self._ids), parts=made, model=MODEL, **fields)
 
     def call(self, tool: str, arguments: str) -> ToolCallPart:
-        """Return a tool call."""
         return ToolCallPart(call_id=f"call_{next(self._calls)}", tool=tool, arguments=arguments)
 
     def result(
         self, call: ToolCallPart, output: str, title: str, seconds: float = 0.1, **fields: Any
     ) -> ToolResultEntry:
-        """Return the result of a call."""
         fields.setdefault("status", ToolStatus.COMPLETED)
         fields.setdefault("tokens", max(len(output) // 4, 1))
         return ToolResultEntry(
@@ -120,7 +116,6 @@ class Samples:
         )
 
     def entry(self, kind: Any, **fields: Any) -> Any:
-        """Return an entry of another kind."""
         return kind(id=next(self._ids), **fields)
 
 
@@ -152,8 +147,7 @@ def every_kind() -> list[Entry]:
                                 ImagePart(blob="0", mime="image/png", width=640, height=480, path="shot.png")),
                   mid_run=True),
     ]  # fmt: skip
-    for _ in range(1):
-        make.user("skipped")
+    make.user("skipped")
     failed = make.call("bash", '{"command": "make\\nmake test"}')
     denied = make.call("bash", '{"command": "rm -rf build"}')
     stopped = make.call("webfetch", '{"url": "https://example.com"}')
@@ -195,7 +189,6 @@ class ListSource:
         self.loads: list[int] = []
 
     def load(self, ids: Sequence[int]) -> list[Entry]:
-        """Return entries and note their ids."""
         self.loads.extend(ids)
         return [self._by_id[entry_id] for entry_id in ids]
 
@@ -212,7 +205,6 @@ class GeneratedSource:
         self.loads = 0
 
     def load(self, ids: Sequence[int]) -> list[Entry]:
-        """Return entries and count them."""
         self.loads += len(ids)
         return [self._make(entry_id) for entry_id in ids]
 

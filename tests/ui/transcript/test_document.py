@@ -85,16 +85,18 @@ def test_widths_can_change_while_text_comes() -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("text\n\n-", "text"), ("text\n\n``", "text"), ("a\n\n#", "a"), ("a\n\n12.", "a"), ("text\n--", "text")],
+    [
+        ("text\n\n-", "text"),
+        ("text\n\n``", "text"),
+        ("a\n\n#", "a"),
+        ("a\n\n12.", "a"),
+        ("text\n--", "text"),
+        ("text\n\n| a | b |\n|--", "text"),
+    ],
 )
 def test_an_undecided_last_line_waits(before: str, after: str) -> None:
     made = MarkdownDocument(before)
     assert [line.text for line in made.lines(40)] == [after]
-
-
-def test_a_table_does_not_appear_as_text_first() -> None:
-    made = MarkdownDocument("intro\n\n| a | b |\n|--")
-    assert [line.text for line in made.lines(40)] == ["intro"]
 
 
 PARAGRAPH = "The quick brown fox and `code` with **bold** words in it, too. " * 1_300

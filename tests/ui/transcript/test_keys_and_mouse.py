@@ -127,13 +127,6 @@ async def test_a_drag_selects_logical_text_across_blocks() -> None:
         assert view.sent(messages.ActionRequested) == []
 
 
-async def test_a_drag_inside_a_line_selects_characters_and_does_not_fold() -> None:
-    async with shown(ListSource(every_kind()), (80, 120)) as view:
-        y = view.row_of("The login redirect")
-        assert await drag(view, (7, y), (15, y)) == "The login"
-        assert view.app.screen.selections
-
-
 async def test_a_selection_stays_on_its_text_when_blocks_above_change() -> None:
     async with shown(ListSource(every_kind()), (80, 120)) as view:
         y = view.row_of("The redirect dropped")

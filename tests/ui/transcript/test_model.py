@@ -31,39 +31,12 @@ def test_offsets_and_places_agree_with_a_plain_sum(
     assert index.total == 0
 
 
-def test_opening_a_long_session_loads_nothing() -> None:
-    source = GeneratedSource(100_000)
-    model = TranscriptModel(80)
-    model.open(source)
-    assert len(model) == 100_000
-    assert model.total > 100_000
-    assert source.loads == 0
-
-
-def test_looking_at_a_place_loads_its_neighbourhood() -> None:
-    source = GeneratedSource(100_000)
-    model = TranscriptModel(80)
-    model.open(source)
-    rows = list(model.rows(Position(50_000), 40))
-    assert len(rows) == 40
-    assert source.loads < 100
-
-
 def test_a_walk_through_a_long_session_keeps_few_items() -> None:
     model = TranscriptModel(80)
     model.open(GeneratedSource(4_000))
     for index in range(len(model)):
         model.ensure(index)
     assert len(model.loaded()) <= 410
-
-
-def test_results_are_shown_by_the_card_of_their_call() -> None:
-    model = TranscriptModel(80)
-    model.open(GeneratedSource(8))
-    rows = [row.line for row in model.rows(Position(1), 20)]
-    assert any("grep" in line.text for line in rows)
-    assert model.heights[2] == 0
-    assert model.index_of(3) == 1
 
 
 def test_estimates_are_near_the_truth() -> None:

@@ -7,7 +7,7 @@ import pytest
 from textual.widgets import OptionList
 
 from tests.support.tree_stage import FILES, MINE, TreeStage, called, plant_files, said, tree_stage, write_files
-from tests.support.ui_app import screen_text, until
+from tests.support.ui_app import press, screen_text, until
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.branch import BranchScreen
@@ -65,8 +65,7 @@ async def test_escape_changes_no_file(tmp_path: Path, keys: tuple[str, ...]) -> 
         await to_the_turn_before(stage)
         before = stage.stored()
         for key in keys:
-            await pilot.press(key)
-            await pilot.pause()
+            await press(pilot, key)
         await until(lambda: stage.top is stage.screen, pilot)
         assert on_disk(root) == AFTER
         assert stage.stored() == before
@@ -85,32 +84,13 @@ async def test_a_summary_and_restored_files_go_together(tmp_path: Path) -> None:
         assert stage.session.path()[-1].kind == "branch_summary"
 
 
-@pytest.mark.parametrize(("answer", "files"), [("keep", AFTER), ("restore", BEFORE)])
-async def test_undo_of_a_turn_asks_about_files_and_redo_brings_them_back(
-    tmp_path: Path, answer: str, files: dict[str, bytes]
-) -> None:
-    stage = tree_stage(tmp_path, planting=plant_files)
-    root = write_files(stage)
-    async with stage.run((100, 30)) as pilot:
-        await stage.stage.main.controller.run("undo", "")
-        await stage.asked(ChoiceScreen)
-        await pilot.press(*(["down"] if answer == "restore" else []), "enter")
-        await until(lambda: stage.session.leaf == stage.names["before"], pilot)
-        await until(lambda: on_disk(root) == files, pilot)
-        assert stage.stage.main.prompt.full_text == "fix the files"
-        await stage.stage.main.controller.run("redo", "")
-        await until(lambda: stage.session.leaf == stage.names["leaf"], pilot)
-        await until(lambda: on_disk(root) == AFTER, pilot)
-
-
 async def test_escape_from_undo_is_no_undo(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, planting=plant_files)
     root = write_files(stage)
     async with stage.run((100, 30)) as pilot:
         await stage.stage.main.controller.run("undo", "")
         await stage.asked(ChoiceScreen)
-        await pilot.press("escape")
-        await pilot.pause()
+        await press(pilot, "escape")
         assert stage.session.leaf == stage.names["leaf"]
         assert on_disk(root) == AFTER
 
@@ -144,8 +124,7 @@ async def test_d_shows_how_files_differ_from_there_to_here(tmp_path: Path) -> No
         ]
         lines = [line.text for line in viewer.view.lines(viewer.view.size.width)]
         assert "mine" in lines
-        await pilot.press("down", "down")
-        await pilot.pause()
+        await press(pilot, "down", "down")
         lines = [line.text for line in viewer.view.lines(viewer.view.size.width)]
         assert "    return redirect('/')" in lines, "the file under the cursor is shown"
         assert "mine" not in lines
@@ -157,12 +136,6 @@ async def test_d_shows_how_files_differ_from_there_to_here(tmp_path: Path) -> No
         notice = stage.top.query_one(NoticeLine)
         await until(lambda: notice.message.startswith("No change of a file"), pilot)
         assert stage.top.session_tree.size.height == height, "what is said covers and moves nothing"
-
-
-async def test_rows_of_a_turn_tell_the_files_it_changed(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path, planting=plant_files)
-    async with stage.opened(at="fix", size=(120, 40)) as pilot:
-        await until(lambda: "tests/test_redirect.py" in str(stage.screen.preview.facts.content), pilot)
 
 
 async def test_o_opens_the_session_of_a_subagent(tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ import pytest
 
 from tests.support.scripted_client import Reply
 from tests.support.tree_stage import SUMMARY, TreeStage, answered, said, tree_stage
-from tests.support.ui_app import until, write
+from tests.support.ui_app import press, until, write
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import BranchSummaryEntry
 from tui_agent.session.session import Session
-from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen, ReportScreen
-from tui_agent.ui.screens.tree import SummarisingScreen, TreeScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen
+from tui_agent.ui.screens.tree import SummarisingScreen
 from tui_agent.ui.widgets.session_view import SessionView
 
 # -- going --------------------------------------------------------------------------------------------------
@@ -111,8 +111,7 @@ async def test_escape_at_any_point_changes_nothing(stage: TreeStage, keys: tuple
         before = stage.stored()
         await stage.highlight("xylophone")
         for key in keys:
-            await pilot.press(key)
-            await pilot.pause()
+            await press(pilot, key)
         assert stage.top is stage.screen
         assert stage.at() == stage.names["xylophone"]
         await pilot.press("escape")
@@ -208,13 +207,6 @@ async def test_y_copies_the_text_of_the_entry(stage: TreeStage) -> None:
         await until(lambda: stage.stage.toasts, pilot)
 
 
-async def test_the_keys_have_a_page(stage: TreeStage) -> None:
-    async with stage.opened("question_mark") as pilot:
-        assert isinstance(stage.top, ReportScreen)
-        await pilot.press("escape")
-        assert isinstance(stage.top, TreeScreen)
-
-
 async def test_a_session_that_can_only_be_read_can_be_looked_at(stage: TreeStage) -> None:
     async with stage.run() as pilot:
         other = Session(stage.stage.store, stage.session_id, estimate=lambda _entry: 1)
@@ -265,23 +257,3 @@ async def test_undo_twice_after_a_move_and_a_turn_takes_back_the_turn_and_then_t
         await controller.run("redo", "")
         assert stage.session.leaf == turn
         await pilot.pause()
-
-
-async def test_a_message_that_moves_put_into_the_prompt_is_there_once(stage: TreeStage) -> None:
-    async with stage.opened(at="test"):
-        prompt = stage.stage.main.prompt
-        await stage.go()
-        assert prompt.text == "write a test for it"
-        await stage.stage.main.controller.run("undo", "")
-        assert prompt.text == "", "undoing the move takes it out again"
-        await stage.open(at="test")
-        await stage.go()
-        assert prompt.text == "write a test for it"
-
-
-async def test_the_conversation_follows_a_move_and_shows_nothing_twice(stage: TreeStage) -> None:
-    async with stage.run() as pilot:
-        await stage.agent.navigator.merge(stage.names["end"])
-        await until(lambda: stage.conversation().count("Summary of the branch") == 1, pilot)
-        await stage.agent.navigator.go(stage.names["which"])
-        await until(lambda: "Which one?" in stage.conversation() and "added tests" not in stage.conversation(), pilot)

@@ -29,7 +29,7 @@ from tui_agent.app.race_commands import ask_for_race
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.screens.page import Page
-from tui_agent.ui.widgets.context_map.block_list import HEAD, REST, BlockList, Grouping, SortOrder
+from tui_agent.ui.widgets.block_list import HEAD, REST, BlockList, Grouping, SortOrder
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
 from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.plot import Plot

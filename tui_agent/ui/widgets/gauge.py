@@ -38,7 +38,6 @@ GLYPHS = {
     "free": "─",
     "reserve": "╱",
     "tick": "│",
-    "limit": "┆",
 }
 """One cell for each part of the bar: parts differ without colour too, and history looks as in the margin."""
 
@@ -82,8 +81,7 @@ def parts_of(size: ContextSize, shares: Mapping[Standing, int]) -> dict[Standing
 def bar(size: ContextSize, width: int, shares: Mapping[Standing, int] = MappingProxyType({})) -> list[tuple[str, int]]:
     """Return the parts of a bar of ``width`` cells, left to right, as (part, cells).
 
-    Parts in use get at least one cell, the threshold's tick takes the place of the cell it falls on; a second
-    one stands where a very large window itself ends, if the threshold is below that by default.
+    Parts in use get at least one cell, the threshold's tick takes the place of the cell it falls on.
     """
     if not size.window or width < 4:
         return []
@@ -96,8 +94,6 @@ def bar(size: ContextSize, width: int, shares: Mapping[Standing, int] = MappingP
         wanted = used if standing is Standing.SENT else max(1, round(taken * scale)) if taken else 0
         cells += [style_of(standing)] * min(wanted, used - len(cells))
     cells += ["free"] * (width - used - reserve) + ["reserve"] * reserve
-    if size.early:
-        cells[min(width - 1, round((size.window - size.reserve) * scale))] = "limit"
     if size.threshold is not None and 0 < size.threshold < size.window:
         cells[min(width - 1, round(size.threshold * scale))] = "tick"
     runs: list[tuple[str, int]] = []
@@ -161,7 +157,6 @@ class Gauge(Widget):
         "gauge--free",
         "gauge--reserve",
         "gauge--tick",
-        "gauge--limit",
         "gauge--numbers",
         "gauge--extras",
         "gauge--button",

@@ -30,6 +30,8 @@ class LineList(ScrollView, can_focus=True):
     ALLOW_SELECT = False
     HEADED: ClassVar[bool] = False
     """Whether the first line on screen is a heading that does not scroll (``heading``)."""
+    CURSOR_NEEDS_FOCUS: ClassVar[bool] = False
+    """Whether the row under the cursor is marked only while keys come here."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"line-list--{name}" for name in STYLES}
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -79,10 +81,6 @@ class LineList(ScrollView, can_focus=True):
     @property
     def page(self) -> int:
         return max(1, self.scrollable_content_region.height - self.HEADED)
-
-    @property
-    def shows_cursor(self) -> bool:
-        return True
 
     def set_count(self, count: int, *, cursor: int | None = None) -> None:
         self._count = count
@@ -175,7 +173,8 @@ class LineList(ScrollView, can_focus=True):
         index = self.index_at(y)
         if index is None:
             return Strip.blank(width, self.style_of("text"))
-        return self._strip(self.row(index, width), width, cursor=self.shows_cursor and index == self.cursor)
+        has_cursor = self.has_focus or not self.CURSOR_NEEDS_FOCUS
+        return self._strip(self.row(index, width), width, cursor=index == self.cursor and has_cursor)
 
     def _strip(self, runs: Sequence[StyledSpan], width: int, *, cursor: bool = False) -> Strip:
         shown = crop_runs(list(runs), width)

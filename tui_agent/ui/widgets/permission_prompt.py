@@ -8,7 +8,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup, VerticalScroll
 from textual.content import Content
-from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
@@ -21,32 +20,27 @@ from tui_agent.app.permission_text import answers, asked_parts, question
 from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, body_lines
-from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
+from tui_agent.ui.widgets.transcript.line_view import LineView, MakeLines, diff_lines
 from tui_agent.ui.widgets.transcript.lines import Line, crop_runs
 
 LOOP_RESULTS, LOOP_LINES = 3, 3
 """Results of a repeated call that are shown, and lines of each."""
 
 
-class PermissionDetails(LineView):
-    """The full command, diff or address, as the conversation would show it. Nothing in it is markup."""
+def details_of(request: PermissionRequest) -> MakeLines:
+    """Return the full command, diff or address, as the conversation would show it. Nothing in it is markup.
 
-    def ask(self, request: PermissionRequest) -> None:
-        """Show what the call wants: for a loop what it gave so far, for a command all of it and what of it asks."""
-        if request.loop:
-            self.show(lambda width: _loop_lines(request, width))
-            return
-        if asked := asked_parts(request):
-            command = request.command.strip()
-            self.show(
-                lambda width: [
-                    *_text_lines(command, "strong", width),
-                    *(Line(crop_runs([("asks for  ", "muted"), (text, "text")], width)) for text in asked),
-                ]
-            )
-            return
-        shown = dict.fromkeys((need.detail or need.pattern, need.detail_kind) for need in request.needs)
-        self.show(lambda width: [line for text, kind in shown if text for line in _detail_lines(text, kind, width)])
+    For a loop it is what the call gave so far, for a command all of it and what of it asks.
+    """
+    if request.loop:
+        return lambda width: _loop_lines(request, width)
+    if asked := asked_parts(request):
+        return lambda width: [
+            *_text_lines(request.command.strip(), "strong", width),
+            *(Line(crop_runs([("asks for  ", "muted"), (text, "text")], width)) for text in asked),
+        ]
+    shown = dict.fromkeys((need.detail or need.pattern, need.detail_kind) for need in request.needs)
+    return lambda width: [line for text, kind in shown if text for line in _detail_lines(text, kind, width)]
 
 
 def _text_lines(text: str, style: str, width: int) -> Iterable[Line]:
@@ -118,14 +112,6 @@ class PermissionChoices(Options):
             return self._has(str(parameters[0]))
         return super().check_action(action, parameters)
 
-    def action_cursor_up(self) -> None:
-        self.touched = True
-        super().action_cursor_up()
-
-    def action_cursor_down(self) -> None:
-        self.touched = True
-        super().action_cursor_down()
-
     def action_select(self) -> None:
         if self.touched:
             super().action_select()
@@ -136,6 +122,7 @@ class PermissionChoices(Options):
     async def _on_key(self, event: events.Key) -> None:
         character = event.character if event.is_printable else None
         if character is None:
+            self.touched |= event.key in {"up", "down"}
             await super()._on_key(event)
             return
         event.stop()
@@ -170,18 +157,6 @@ def options_of(request: PermissionRequest, made: Sequence[str] = ()) -> list[Opt
     ]
 
 
-class PermissionField(Input):
-    """What the agent should do instead, or the pattern of a rule before it is made; what was written stays."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back to the choices", show=False)]
-
-    class Left(Message):
-        """The user went back to the choices."""
-
-    def action_leave(self) -> None:
-        self.post_message(self.Left())
-
-
 WORDS_HINT = "enter sends your words as “no, but …” · tab: answer with a key"
 """Shown while the prompt has words."""
 PATTERN_HINT = "* stands for anything. Enter takes it, Escape goes back"
@@ -195,6 +170,7 @@ class PermissionPrompt(VerticalGroup):
     as the answer "no, but …". The user can give it the keys all the same.
     """
 
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave_field", "back to the choices", show=False)]
     COMPONENT_CLASSES: ClassVar[set[str]] = {"permission--what", "permission--reason"}
 
     armed: var[bool] = var(False, toggle_class="-armed")  # noqa: FBT003 - how Textual spells it
@@ -219,15 +195,15 @@ class PermissionPrompt(VerticalGroup):
         self._clock = clock
         self._waiting: list[PermissionRequest] = []
         self._shown_at = 0.0
-        self._details = PermissionDetails()
+        self._details = LineView()
         self._title = Static("", classes="permission-title", markup=False)
         self._scroll = VerticalScroll(self._details, can_focus=False)
         self._hint = Static("", classes="permission-hint", markup=False)
         self._choices = PermissionChoices(self, hold=min(KEY_HOLD_SECONDS, grace))
-        self._note = PermissionField(
-            placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True
-        )
-        self._pattern = PermissionField(compact=True, select_on_focus=False)
+        self._note = Input(placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True)
+        """What the agent should do instead; what was written stays."""
+        self._pattern = Input(compact=True, select_on_focus=False)
+        """The pattern of a rule before it is made."""
         self._made: list[str] = []
         self._changed = 0
         self._is_scrolled = False
@@ -305,7 +281,7 @@ class PermissionPrompt(VerticalGroup):
     def _show(self, request: PermissionRequest) -> None:
         self.armed = False
         self._shown_at = self._clock()
-        self._details.ask(request)
+        self._details.show(details_of(request))
         self._is_scrolled = False
         self.call_after_refresh(self._show_first_change)
         options = options_of(request)
@@ -406,12 +382,7 @@ class PermissionPrompt(VerticalGroup):
         if self._changed + 1 < len(self._made):
             self._change_rule(self._changed + 1)
         else:
-            self._leave_field()
-
-    @on(PermissionField.Left)
-    def _field_left(self, event: PermissionField.Left) -> None:
-        event.stop()
-        self._leave_field()
+            self.action_leave_field()
 
     def _write_in(self, field: Input | None) -> None:
         """Show a field in place of the choices, which a small screen has no room for beside it; None shows those."""
@@ -428,7 +399,10 @@ class PermissionPrompt(VerticalGroup):
         self._pattern.cursor_position = len(self._pattern.value)
         self._write_in(self._pattern)
 
-    def _leave_field(self) -> None:
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - as inherited
+        return action != "leave_field" or self._note.has_focus or self._pattern.has_focus
+
+    def action_leave_field(self) -> None:
         is_rule = self._pattern.display
         self._write_in(None)
         if is_rule and (request := self.request) is not None:

@@ -80,10 +80,6 @@ class Plot(Widget, can_focus=True):
             self.post_message(self.Highlighted(self.cursor))
         self.refresh()
 
-    @property
-    def series(self) -> Series:
-        return self._series
-
     def _arrange(self) -> None:
         self._arranged = self.size
         height = max(1, self.size.height - 1)

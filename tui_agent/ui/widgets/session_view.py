@@ -368,8 +368,12 @@ class SessionView(Room):
         for status in self._main.query(StatusLine):  # none while the screen is being emptied
             status.told_elsewhere = following
 
+    def _has_new_changed(self, has_new: bool) -> None:  # noqa: FBT001 - called by Textual
+        self.new_chip.display = has_new
+
     def on_mount(self) -> None:
         self.watch(self.transcript, "following", self._following_changed)
+        self.watch(self.transcript, "has_new", self._has_new_changed)
         self.app.screen_change_signal.subscribe(self, self._screen_changed)
         self.watch(self.app, "app_focus", self._focus_changed, init=False)
 
@@ -465,7 +469,3 @@ class SessionView(Room):
         entry, inspector = agent.session.entry(entry_id), agent.inspector
         block = inspector.block_of(entry_id)
         self._main.status.block = standing_words(entry, inspector.standings(), block, self._main.clock())
-
-    @on(messages.NewBelow)
-    def _new_below(self, message: messages.NewBelow) -> None:
-        self.new_chip.display = message.has_new

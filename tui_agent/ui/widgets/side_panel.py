@@ -40,6 +40,7 @@ class _Line:
 class SidePanel(LineList):
     """Looks at the agent's session when something happens to it, and never otherwise."""
 
+    CURSOR_NEEDS_FOCUS = True
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.focus('prompt')", "back", show=False)]
 
     @dataclass
@@ -187,10 +188,6 @@ class SidePanel(LineList):
     def row(self, index: int, width: int) -> Sequence[StyledSpan]:
         line = self._lines[index]
         return spread(line.runs, line.tail, width - (0 if line.tail else 1))
-
-    @property
-    def shows_cursor(self) -> bool:
-        return self.has_focus
 
 
 _BLANK = _Line(())

@@ -201,8 +201,8 @@ class FoldingBlock(Block):
     def _head(self, width: int) -> Iterable[Line]:
         raise NotImplementedError
 
-    def _body(self, width: int) -> Iterable[Line]:
-        raise NotImplementedError
+    def _body(self, width: int) -> Iterable[Line]:  # noqa: ARG002 - for subclasses
+        return ()
 
     def _layout(self, width: int) -> Sequence[Line]:
         lines = list(self._head(width))

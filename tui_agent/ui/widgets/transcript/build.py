@@ -239,20 +239,13 @@ def _summary(
     return block
 
 
-def _provider_item(entry: CompactionEntry) -> str:
-    """Say what the model that made an opaque item is sent in place of the text."""
-    if not entry.item:
-        return ""
-    size = f"{entry.usage.output:,} tokens" if entry.usage is not None and entry.usage.output else "its item"
-    return f"{size}, which {entry.model} alone can read; other models get the entries themselves"
-
-
 def _detail_lines(entry: CompactionEntry | BranchSummaryEntry, width: int) -> Iterator[Line]:
     details = entry.details
     kept = [(len(details.user_messages), "user message"), (len(details.anchors), "anchor")]
+    own = f"{entry.model} alone can read it; other models get the entries themselves"
     rows = [
         ("Compacted", _TRIGGERS[entry.trigger] if isinstance(entry, CompactionEntry) else ""),
-        ("The provider's own", _provider_item(entry) if isinstance(entry, CompactionEntry) else ""),
+        ("The provider's own", own if isinstance(entry, CompactionEntry) and entry.item else ""),
         ("Files read", ", ".join(details.read_files)),
         ("Files changed", ", ".join(details.modified_files)),
         ("Also kept", ", ".join(wording.plural(count, noun) for count, noun in kept if count)),

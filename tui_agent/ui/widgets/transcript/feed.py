@@ -265,8 +265,8 @@ class LiveFeed:
             self.changed.add(len(self._model) - 1)
 
     @property
-    def active(self) -> bool:
-        return self._activity is not None
+    def working(self) -> bool:
+        return self._activity is not None or any(card.running for _, card in self._cards.values())
 
     @contextmanager
     def _before_activity(self) -> Iterator[None]:
@@ -352,11 +352,6 @@ class LiveFeed:
             if isinstance(block, EndingBlock):
                 block.fail()
                 self.changed.add(place or 0)
-
-    def running(self) -> Iterator[tuple[int, CardBlock]]:
-        for index, card in self._cards.values():
-            if card.running:
-                yield index, card
 
     def _card(self, call_id: str, tool: str) -> tuple[int, CardBlock]:
         known = self._cards.get(call_id) or self._find(call_id, len(self._model))

@@ -105,9 +105,6 @@ class GroupBlock(FoldingBlock):
             facts.append((f"{wording.tokens(tokens)} tokens", "muted"))
         return facts
 
-    def _body(self, width: int) -> Iterable[Line]:  # noqa: ARG002 - as inherited
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
 class _Segment:

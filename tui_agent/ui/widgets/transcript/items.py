@@ -79,44 +79,30 @@ def apart(previous: Block, following: Block) -> bool:
     return not (previous.tight and previous.kind == following.kind and previous.fold is Fold.CLOSED)
 
 
-class ItemCache:
+class ItemCache(OrderedDict[int, Item]):
     """The loaded items by place, the least recently used ones forgotten first; pinned ones stay."""
 
     def __init__(self) -> None:
-        self._items: OrderedDict[int, Item] = OrderedDict()
+        super().__init__()
         self.pinned: set[int] = set()
         """Places of items that exist nowhere else or are about to change."""
 
-    def __contains__(self, index: int) -> bool:
-        return index in self._items
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def get(self, index: int) -> Item | None:
-        item = self._items.get(index)
+    def use(self, index: int) -> Item | None:
+        item = self.get(index)
         if item is not None:
-            self._items.move_to_end(index)
+            self.move_to_end(index)
         return item
 
     def put(self, index: int, item: Item) -> None:
         """Keep an item, and forget the one that was not used for longest."""
-        self._items[index] = item
-        self._items.move_to_end(index)
-        if len(self._items) > _KEPT_ITEMS + len(self.pinned):
-            for place in list(self._items)[: len(self._items) - _KEPT_ITEMS]:
+        self[index] = item
+        self.move_to_end(index)
+        if len(self) > _KEPT_ITEMS + len(self.pinned):
+            for place in list(self)[: len(self) - _KEPT_ITEMS]:
                 if place not in self.pinned and place != index:
-                    del self._items[place]
+                    del self[place]
                     break
 
-    def pop(self, index: int) -> Item | None:
-        self.pinned.discard(index)
-        return self._items.pop(index, None)
-
     def clear(self) -> None:
-        self._items.clear()
+        super().clear()
         self.pinned.clear()
-
-    def loaded(self) -> list[tuple[int, Item]]:
-        """Return what is loaded, in no particular order."""
-        return list(self._items.items())

@@ -33,14 +33,6 @@ class LinkClicked(Message, namespace="transcript"):
 
 
 @dataclass
-class NewBelow(Message, namespace="transcript"):
-    """Whether there is something new below what the user looks at has changed."""
-
-    has_new: bool
-    """True when something arrived while the user had scrolled up."""
-
-
-@dataclass
 class BlockFocused(Message, namespace="transcript"):
     """Another block has the focus, or none."""
 

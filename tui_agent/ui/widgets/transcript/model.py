@@ -25,7 +25,7 @@ from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.groups import GroupBlock, arrange
 from tui_agent.ui.widgets.transcript.items import Item, ItemCache, apart
 from tui_agent.ui.widgets.transcript.lines import Line
-from tui_agent.ui.widgets.transcript.source import HIDDEN, LIVE, LIVE_ID, EntrySource, estimates
+from tui_agent.ui.widgets.transcript.source import HIDDEN, LIVE, LIVE_ID, EntrySource, estimate
 
 _LOAD_AHEAD: Final = 12
 """Items loaded together on either side of one that is needed."""
@@ -36,6 +36,8 @@ _MESSAGES: Final = frozenset(kinds(lambda kind: kind.is_message is not False)) -
 
 _BESIDE: Final = HIDDEN | {"tool_result"}
 """Kinds of items that show nothing themselves."""
+
+_NOT_SEEN: Final = frozenset({Standing.SUMMARISED, Standing.UNSENT})
 
 _MAX_RESULT_DISTANCE: Final = 512
 """Entries between an assistant entry and a result of its calls, at most."""
@@ -179,7 +181,7 @@ class TranscriptModel:
         """Draw the rule of a compaction that was appended before what it leaves as it is; return that place."""
         place = self._rule_place(entry)
         self._rules.setdefault(place, []).append(entry)
-        if (item := self._cache.get(place)) is not None:
+        if (item := self._cache.use(place)) is not None:
             own = [block for block in item.blocks if not is_rule(block)]
             item.blocks[:] = [*self._rules_at(place), *own]
         return place
@@ -211,19 +213,15 @@ class TranscriptModel:
             self._estimate()
 
     def _estimate(self) -> None:
-        heights = estimates(self.kinds, self._sizes, self.width)
-        if self.told is not None:
-            entries = zip(heights, self.ids, self.kinds, strict=True)
-            heights = [0 if self._is_left_out(entry_id, kind) else height for height, entry_id, kind in entries]
+        heights = [estimate(kind, size, self.width) for kind, size in zip(self.kinds, self._sizes, strict=True)]
+        found = self.standings
+        if self.told is not None and found is not None:
+            # What is known to be left out before it is loaded.
+            for place, (entry_id, kind) in enumerate(zip(self.ids, self.kinds, strict=True)):
+                if kind != LIVE and entry_id < found.boundary and found.of(entry_id, kind) in _NOT_SEEN:
+                    heights[place] = 0
         self.heights = HeightIndex(heights)
         self._measured.clear()
-
-    def _is_left_out(self, entry_id: int, kind: str) -> bool:
-        """Whether nothing of an entry is shown, as far as that is known without it."""
-        found = self.standings
-        if self.told is None or found is None or kind == LIVE:
-            return False
-        return entry_id < found.boundary and found.of(entry_id, kind) in {Standing.SUMMARISED, Standing.UNSENT}
 
     def append(self, entry_id: int, kind: str, item: Item | None, *, size: int = 0) -> int:
         index = len(self.ids)
@@ -249,7 +247,8 @@ class TranscriptModel:
         for values in (self.ids, self.kinds, self._sizes):
             values.pop()
         self.heights.pop()
-        return self._cache.pop(index)
+        self._cache.pinned.discard(index)
+        return self._cache.pop(index, None)
 
     def pin(self, index: int, *, pinned: bool = True) -> None:
         if pinned:
@@ -280,14 +279,14 @@ class TranscriptModel:
 
     def item(self, index: int) -> Item:
         """Return an item, loading it and some of its neighbours if needed."""
-        item = self._cache.get(index)
+        item = self._cache.use(index)
         if item is None:
             self._load(index)
-            item = self._cache.get(index)
+            item = self._cache.use(index)
         return item if item is not None else Item(self.ids[index], self.kinds[index], [])
 
     def loaded(self) -> list[tuple[int, Item]]:
-        return self._cache.loaded()
+        return list(self._cache.items())
 
     def _load(self, index: int) -> None:
         start, end = max(index - _LOAD_AHEAD, 0), min(index + _LOAD_AHEAD + 1, len(self.ids))
@@ -374,7 +373,7 @@ class TranscriptModel:
         ``mended`` says that an answer came after it: to the same request, where nobody said anything between.
         """
         place = self.owner_of(index)
-        item = self._cache.get(place) if place is not None else None
+        item = self._cache.use(place) if place is not None else None
         mended = mended and place is not None and self._said_after(place) in {"", "assistant"}
         endings = [block for block in item.blocks if isinstance(block, EndingBlock)] if item is not None else []
         changed = [block.tell("mended" if mended else "over") for block in endings]
@@ -389,12 +388,9 @@ class TranscriptModel:
     def show_told(self, told: Callable[[int], str] | None) -> None:
         """Show what the model sees and nothing else, or all of the conversation again; nothing is measured yet."""
         self.told = told
-        self._begin_anew()
-
-    def _begin_anew(self) -> None:
-        for index, item in self._cache.loaded():
+        for index, item in list(self._cache.items()):
             if index not in self._cache.pinned:
-                self._cache.pop(index)
+                del self._cache[index]
                 continue
             item.blocks[:] = [block for block in item.blocks if not isinstance(block, GroupBlock | ToldBlock)]
             for block in item.blocks:
@@ -440,7 +436,7 @@ class TranscriptModel:
         """Count with what is known of the model now; returns whether a loaded card says another size then."""
         if counter == self.counter:
             return False
-        cards = [block for _, item in self._cache.loaded() for block in item.blocks if isinstance(block, CardBlock)]
+        cards = [block for item in self._cache.values() for block in item.blocks if isinstance(block, CardBlock)]
         said = [tokens(card.tokens) for card in cards]
         self.counter = counter
         changed = [card for card, before in zip(cards, said, strict=True) if tokens(card.tokens) != before]
@@ -454,8 +450,8 @@ class TranscriptModel:
             return []
         before, self.standings = self.standings, standings
         if self.told is not None and (before is None or standings is None or before.differs_from(standings)):
-            self._begin_anew()
-        return [index for index, item in sorted(self._cache.loaded()) if self._stand(item)]
+            self.show_told(self.told)
+        return [index for index, item in sorted(self._cache.items()) if self._stand(item)]
 
     def _stand(self, item: Item) -> bool:
         """Tell the blocks of an item how the model has them; returns whether their lines are others now."""
@@ -473,9 +469,6 @@ class TranscriptModel:
         return changed
 
     # -- heights
-
-    def measured(self, index: int) -> bool:
-        return index in self._measured
 
     def measure(self, index: int) -> int:
         item = self.item(index)
@@ -498,7 +491,7 @@ class TranscriptModel:
     def ensure(self, index: int) -> int:
         """Return the height of an item, measuring it when it is only estimated or not loaded."""
         if index in self._measured:
-            item = self._cache.get(index) if self.heights[index] else None
+            item = self._cache.use(index) if self.heights[index] else None
             if not self.heights[index] or (item is not None and item.width == self.width):
                 return self.heights[index]
         return self.measure(index)
@@ -507,11 +500,11 @@ class TranscriptModel:
         previous = next((place for place in range(index - 1, -1, -1) if self.heights[place]), None)
         if previous is None:
             return False
-        item = self._cache.get(index)
+        item = self._cache.use(index)
         first = next(iter(item.shown), None) if item is not None else None
         if first is None:
             return False
-        before = self._cache.get(previous)
+        before = self._cache.use(previous)
         if before is None and first.tight and (owner := self.owner_of(index)) is not None:
             # A guess would stay: whether calls stand apart depends on whether the one before is open.
             before = self.item(owner)

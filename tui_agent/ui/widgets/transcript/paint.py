@@ -147,16 +147,14 @@ def paint(
         segments.append(Segment(" " * (width - used), base))
         used = width
     if focused is not None:
-        segments = list(_tinted(segments, base, palette["focused"]))
+        # A diff's or code's own background stays.
+        tint = palette["focused"]
+        segments = [
+            Segment(text, (style or base) + tint) if (style or base).bgcolor == base.bgcolor else Segment(text, style)
+            for text, style, _ in segments
+        ]
     strip = Strip(segments, used)
     return strip if used == width else strip.adjust_cell_length(width, base)
-
-
-def _tinted(segments: Sequence[Segment], base: Style, tint: Style) -> Iterator[Segment]:
-    """Yield segments on the tint of the focused block; a diff's or code's own background stays."""
-    for segment in segments:
-        style = segment.style or base
-        yield Segment(segment.text, style + tint) if style.bgcolor == base.bgcolor else segment
 
 
 def offset_strip(line: Line, width: int, row_id: int) -> Strip:

@@ -54,7 +54,9 @@ def output(value: str) -> str:
     if "\x08" in value:
         value = _BACKSPACED.sub("", value)
     if "\r" in value:
-        value = "\n".join(_overwritten(line) for line in value.replace("\r\n", "\n").split("\n"))
+        # Of the texts between the carriage returns of a line the last one is seen.
+        rows = (row.split("\r") for row in value.replace("\r\n", "\n").split("\n"))
+        value = "\n".join(next(filter(None, reversed(parts)), "") for parts in rows)
     return text(value)
 
 
@@ -66,10 +68,3 @@ def line(value: str) -> str:
 def code_line(value: str) -> str:
     """Return one already harmless line of code with its tabs expanded."""
     return value.expandtabs(TAB_SIZE) if "\t" in value else value
-
-
-def _overwritten(value: str) -> str:
-    """Return what is left of a line after its carriage returns; the last text written wins."""
-    if "\r" not in value:
-        return value
-    return next((part for part in reversed(value.split("\r")) if part), "")

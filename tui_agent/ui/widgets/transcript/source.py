@@ -40,12 +40,8 @@ HIDDEN: Final = frozenset(kinds(lambda kind: not kind.is_shown))
 _MARKERS: Final = frozenset(kinds(lambda kind: kind.is_marker))
 
 
-def estimates(kinds: Sequence[str], sizes: Sequence[int], width: int) -> list[int]:
-    """Return how many lines entries of these kinds and sizes probably take, their gaps included."""
-    return [_estimate(kind, size, width) for kind, size in zip(kinds, sizes, strict=True)]
-
-
-def _estimate(kind: str, size: int, width: int) -> int:
+def estimate(kind: str, size: int, width: int) -> int:
+    """Return how many lines an entry of this kind and size probably takes, its gap included."""
     if kind in HIDDEN:
         return 0
     if kind == "tool_result":

@@ -21,7 +21,6 @@ from tui_agent.agent.events import (
 )
 from tui_agent.context.context_status_cache import Standings, standings
 from tui_agent.session.entries import Entry
-from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, Block, Fold
 from tui_agent.ui.widgets.transcript.build import is_rule
 from tui_agent.ui.widgets.transcript.cards import CardBlock
@@ -86,7 +85,6 @@ class Transcript(BlockPane, can_focus=True):
         self._feed = LiveFeed(self.model, clock)
         self._clock = clock
         self._agent: ShownAgent | None = None
-        self._source: EntrySource | None = None
         self._activity: Callable[[int], str] | None = None
         self._flush_timer: Timer | None = None
         self._next_flush = 0.0
@@ -133,7 +131,6 @@ class Transcript(BlockPane, can_focus=True):
         With ``from_start`` they are shown, and measured, from the first on.
         """
         anchor = None if from_start else self._anchor_id()
-        self._source = source
         self._feed.clear()
         self.model.open(source)
         self.focused_block = None
@@ -275,9 +272,6 @@ class Transcript(BlockPane, can_focus=True):
         if line != row.item_line:
             self.top = self._up(Position(row.index, line), y)
 
-    def watch_has_new(self, has_new: bool) -> None:  # noqa: FBT001 - called by Textual
-        self.post_message(messages.NewBelow(has_new))
-
     def watch_following(self, following: bool) -> None:  # noqa: FBT001 - called by Textual
         if following:
             self.has_new = False
@@ -298,7 +292,7 @@ class Transcript(BlockPane, can_focus=True):
         return self.app.animation_level != "none"
 
     def _spinning_rows(self) -> list[tuple[int, CardBlock | GroupBlock | ActivityBlock]]:
-        if not self._is_working():
+        if not self._feed.working:
             return []
         return [
             (y, row.block)
@@ -307,9 +301,6 @@ class Transcript(BlockPane, can_focus=True):
             and row.block.running
             and row.block_line == 0
         ]
-
-    def _is_working(self) -> bool:
-        return self._feed.active or any(True for _ in self._feed.running())
 
     def _spin(self) -> None:
         rows = self._spinning_rows()
@@ -324,7 +315,7 @@ class Transcript(BlockPane, can_focus=True):
     def settle(self) -> None:
         """Place what is visible; a running call may have come into view."""
         super().settle()
-        if self._spinner is None and self._is_working():
+        if self._spinner is None:
             self._run_spinner()
 
     # -- search

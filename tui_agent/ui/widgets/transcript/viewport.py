@@ -252,17 +252,14 @@ class Viewport(ScrollView):
         return self.scroll_offset.y >= self.max_scroll_y
 
     def move_by(self, lines: int) -> None:
-        self.scroll_to_position(self._up(self.top, -lines) if lines < 0 else self._down(self.top, lines))
-
-    def _down(self, position: Position, lines: int) -> Position:
-        index, line = position.index, position.line + lines
-        while index < len(self.model):
-            height = self.model.ensure(index)
-            if line < height:
-                return Position(index, line)
+        if lines < 0:
+            self.scroll_to_position(self._up(self.top, -lines))
+            return
+        index, line = self.top.index, self.top.line + lines
+        while index < len(self.model) and line >= (height := self.model.ensure(index)):
             line -= height
             index += 1
-        return self._end()
+        self.scroll_to_position(Position(index, line) if index < len(self.model) else self._end())
 
     # -- painting
 

@@ -55,14 +55,12 @@ class _Source:
 
     def load(self, ids: Sequence[int]) -> Sequence[Entry]:
         """Return some entries; a system prompt as a note, because the conversation shows nothing of it."""
-        return [_shown(entry) for entry in self._session.entries(ids)]
-
-
-def _shown(entry: Entry) -> Entry:
-    if not isinstance(entry, SystemEntry):
-        return entry
-    parts = (TextPart(text="\n\n".join(entry.blocks)),)
-    return UserEntry(id=entry.id, parts=parts, synthetic="system prompt")
+        return [
+            UserEntry(id=entry.id, parts=(TextPart(text="\n\n".join(entry.blocks)),), synthetic="system prompt")
+            if isinstance(entry, SystemEntry)
+            else entry
+            for entry in self._session.entries(ids)
+        ]
 
 
 class EntryPreview(Vertical):
@@ -115,7 +113,10 @@ class EntryPreview(Vertical):
             size, cost = self._agent.counter.entry(entry), self._session.reader.costs().get(entry.id)
             text = _facts_of(entry, size=size, cost=cost, when=when)
         if line.is_head or line.what is LineKind.FOLD:
-            text += f"\nbranch: {_branch(line)}"
+            segment = line.segment
+            branch = [wording.plural(segment.count, "entry"), f"{wording.tokens(segment.tokens)} tokens"]
+            branch += [wording.money(segment.cost)] if segment.cost else []
+            text += f"\nbranch: {' · '.join(branch)}"
         files = _files_of([*entries, *self._following(line)])
         return f"{text}\n{files}" if files else text
 
@@ -137,14 +138,6 @@ class EntryPreview(Vertical):
         return self._session.entries(found)
 
 
-def _branch(line: TreeLine) -> str:
-    segment = line.segment
-    facts = [wording.plural(segment.count, "entry"), f"{wording.tokens(segment.tokens)} tokens"]
-    if segment.cost:
-        facts.append(wording.money(segment.cost))
-    return " · ".join(facts)
-
-
 def headers_of(index: TreeIndex, line: TreeLine | None) -> Sequence[EntryHeader]:
     """Return the entries a line stands for: a run of calls, an answer with its results, or the tip of a fold."""
     if line is None:
@@ -161,7 +154,16 @@ def headers_of(index: TreeIndex, line: TreeLine | None) -> Sequence[EntryHeader]
 
 
 def _facts_of(entry: Entry, *, size: int, cost: float | None, when: str) -> str:
-    facts = [f"#{entry.id}", _who(entry), when.strip(), f"{wording.tokens(size)} tokens"]
+    match entry:
+        case UserEntry():
+            who = "you" if entry.synthetic is None else sanitize.line(entry.synthetic)
+        case AssistantEntry() | CompactionEntry() | BranchSummaryEntry() if entry.model:
+            who = wording.short_model(entry.model)
+        case SystemEntry():
+            who = f"system prompt, {wording.plural(len(entry.tools), 'tool')}"
+        case _:
+            who = entry.kind.replace("_", " ")
+    facts = [f"#{entry.id}", who, when.strip(), f"{wording.tokens(size)} tokens"]
     if cost:
         facts.append(wording.money(cost))
     if isinstance(entry, AssistantEntry):
@@ -172,18 +174,6 @@ def _facts_of(entry: Entry, *, size: int, cost: float | None, when: str) -> str:
         elif entry.error:
             facts.append("failed")
     return " · ".join(fact for fact in facts if fact)
-
-
-def _who(entry: Entry) -> str:
-    match entry:
-        case UserEntry():
-            return "you" if entry.synthetic is None else sanitize.line(entry.synthetic)
-        case AssistantEntry() | CompactionEntry() | BranchSummaryEntry() if entry.model:
-            return wording.short_model(entry.model)
-        case SystemEntry():
-            return f"system prompt, {wording.plural(len(entry.tools), 'tool')}"
-        case _:
-            return entry.kind.replace("_", " ")
 
 
 def _files_of(entries: Iterable[Entry]) -> str:

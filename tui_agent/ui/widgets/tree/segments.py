@@ -54,10 +54,6 @@ class Segment:
     def is_subagent(self) -> bool:
         return self.headers.kind(0) == "subagent"
 
-    @property
-    def is_lone_answer(self) -> bool:
-        return len(self.headers) == 1 and not self.active and self.headers.kind(0) == "assistant"
-
 
 class TreeIndex:
     """The segments of a session, parents before children."""
@@ -103,7 +99,9 @@ class TreeIndex:
                     cut += 1
                 end = self._cuts[cut] + 1 if cut < len(self._cuts) and self._cuts[cut] < stop else stop
                 if not joins or segment is None:
-                    segment = self._add(segment)
+                    above_it, segment = segment, Segment(len(self.segments), headers, segment)
+                    self.segments.append(segment)
+                    (self.roots if above_it is None else above_it.children).append(segment)
                 segment.pieces.append(slice(at, end))
                 self._starts.append(at)
                 self._owners.append(segment)
@@ -132,12 +130,6 @@ class TreeIndex:
         )
         self._cuts = sorted(branching)
         return branching
-
-    def _add(self, parent: Segment | None) -> Segment:
-        segment = Segment(len(self.segments), self.headers, parent)
-        self.segments.append(segment)
-        (self.roots if parent is None else parent.children).append(segment)
-        return segment
 
     def _total(self, costs: Mapping[int, float], calibrated: Callable[[int], int]) -> None:
         for segment in reversed(self.segments):
@@ -178,8 +170,9 @@ class TreeIndex:
 
         ``has_failed`` is asked of single answers off the path only.
         """
-        return sum(
-            not segment.is_beside and not (segment.is_lone_answer and has_failed(segment.key))
-            for segment in self.segments
-            if all(child.is_subagent for child in segment.children)
-        )
+        ends = 0
+        for segment in self.segments:
+            if not segment.is_beside and all(child.is_subagent for child in segment.children):
+                is_answer = len(segment.headers) == 1 and segment.headers.kind(0) == "assistant"
+                ends += not (is_answer and not segment.active and has_failed(segment.key))
+        return ends
