@@ -232,7 +232,7 @@ async def test_branches_moves_and_requests_are_those_of_the_tree(server: ModelSe
             assert [entry.text for entry in session.path() if isinstance(entry, AssistantEntry)] == ["second"]
             assert len(session.tree()) == 5
             assert await agent.undo() == first.entries[-1].parent_id
-            assert await agent.undo_move() == first.entries[-1].id
+            assert await agent.undo() == first.entries[-1].id
             assert (await agent.request()).messages == before.messages
             assert any("Speak plainly." in str(message) for message in before.messages)
 

@@ -52,7 +52,6 @@ from tui_agent.resources import packaged_prompt
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, UserEntry
-from tui_agent.session.errors import NothingToUndo
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.session import Session as StoredSession
 from tui_agent.session.store import Store
@@ -456,21 +455,6 @@ class Agent:
             UserFacingError: there is none, or a message is being worked on.
         """
         return await self._agent.navigator.undo()
-
-    async def undo_move(self) -> int | None:
-        """Undo the last move and what was done after it; returns the leaf.
-
-        Raises:
-            UserFacingError: there is none, or a message is being worked on.
-        """
-        history = self._agent.session.history
-        if not any(leg.is_move for leg in history.done):
-            raise NothingToUndo("There is no move to undo.")
-        while (step := history.newest()) is not None:
-            await self._agent.navigator.undo()
-            if step.move is not None:
-                break
-        return self._agent.session.leaf
 
     async def compact(self, focus: str = "") -> str | None:
         """Have the model summarise what was said; returns why it could not be done, None when it was."""

@@ -7,7 +7,7 @@ from tests.support.real_stage import SUMMARY, RealStage, real_stage
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import NOW, press, until
 from tui_agent.context.settings import CacheSettings, ContextSettings
-from tui_agent.session.entries import CompactionEntry, Usage
+from tui_agent.session.entries import Usage
 from tui_agent.ui.screens.compact import CompactScreen
 from tui_agent.ui.screens.dialogs import ChoiceScreen
 
@@ -35,13 +35,12 @@ def a_stage(
     *,
     usage: Usage = CACHED,
     least: int = 2_000,
-    idle: Any = "off",
     text: str = "Done.",
     window: int = 100_000,
 ) -> RealStage:
     (tmp_path / "stage").mkdir()
     services: dict[str, Any] = {"clock": clock.seconds, "reread_cost": lambda _model, tokens: tokens * 3e-6}
-    settings = ContextSettings(cache=CacheSettings(warn_tokens=least, idle=idle))
+    settings = ContextSettings(cache=CacheSettings(warn_tokens=least))
     return real_stage(
         tmp_path,
         lambda request: Reply(text, usage=usage) if request.tools else Reply(SUMMARY),
@@ -126,39 +125,6 @@ async def test_a_miss_is_one_calm_line_with_its_price_and_its_cause_and_told_of_
         facts = [line.strip() for line in stage.text().splitlines() if "request: " in line]
         assert [line.partition(":")[0] for line in facts] == ["Next request", "Last request"]
         assert line in facts[1]
-
-
-async def test_before_it_is_forgotten_a_compaction_is_offered_once(tmp_path: Path) -> None:
-    clock = Clock()
-    stage = a_stage(tmp_path, clock, idle="offer")
-    async with stage.run() as pilot:
-        await stage.say("Hello.", pilot)
-        clock.now += 200
-        await pilot.press("h")
-        assert "Compacting it costs least now" not in stage.text()
-        clock.now += 50
-        stage.main.view.check_cache()
-        await pilot.pause()
-        told = " ".join(stage.text().split())
-        assert "The provider forgets this conversation in 50 s (3.1k tokens, about $0.0094 to read anew)." in told
-        stage.main.notice.clear()
-        stage.main.view.check_cache()
-        await pilot.pause()
-        assert "Compacting it costs least now" not in stage.text()
-
-
-async def test_before_it_is_forgotten_it_is_compacted_and_that_can_be_undone(tmp_path: Path) -> None:
-    clock = Clock()
-    stage = a_stage(tmp_path, clock, idle="compact", text="The redirect drops its query. " * 160, window=24_000)
-    session = stage.harness.session
-    async with stage.run(after=[f"Part {number}." for number in range(9)]) as pilot:
-        clock.now += 250
-        stage.main.view.check_cache()
-        await until(lambda: any(isinstance(e, CompactionEntry) for e in session.active_path()), pilot)
-        made = next(entry for entry in session.active_path() if isinstance(entry, CompactionEntry))
-        assert made.trigger == "idle"
-        await pilot.press("f5")
-        await until(lambda: not any(isinstance(e, CompactionEntry) for e in session.active_path()), pilot)
 
 
 async def test_a_switch_asks_what_it_makes_the_provider_read_anew(tmp_path: Path) -> None:

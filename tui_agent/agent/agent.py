@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from tui_agent.agent.compactor import CompactionOutcome
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.navigator import Navigator
-    from tui_agent.context.compaction import Trigger
     from tui_agent.context.tokens import TokenCounter
 
 
@@ -322,12 +321,10 @@ class Agent:
         *,
         for_model: str | None = None,
         boundary: int | None = None,
-        idle: bool = False,
     ) -> "CompactionOutcome":
         """Summarise the history now; during a run before its next step or at its end. See ``ContextKeeper.compact``.
 
-        With ``boundary`` it summarises what is before that entry; during a run it is not heeded. With ``idle`` it is
-        the program that wants it, because the provider is about to forget the conversation. The outcome's
+        With ``boundary`` it summarises what is before that entry; during a run it is not heeded. The outcome's
         ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
         """
         if self.running:
@@ -336,9 +333,8 @@ class Agent:
             from tui_agent.agent.compactor import CompactionOutcome
 
             return CompactionOutcome()
-        trigger: Trigger = "idle" if idle else "manual"
         self._compacting = asyncio.ensure_future(
-            self.context.compact(trigger, focus, for_model=for_model, boundary=boundary)
+            self.context.compact("manual", focus, for_model=for_model, boundary=boundary)
         )
         try:
             return await self._compacting

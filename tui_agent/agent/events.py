@@ -238,7 +238,7 @@ class CompactionProgress:
 class CompactionEnded:
     """The compaction was appended, or failed with ``error`` and changed nothing.
 
-    ``steps`` names further measures that made room. ``trigger``: manual, threshold, overflow, model_switch or idle.
+    ``steps`` names further measures that made room. ``trigger``: manual, threshold, overflow or model_switch.
     """
 
     error: str | None = None

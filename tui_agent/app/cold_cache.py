@@ -13,21 +13,16 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 
-IDLE_SECONDS = 75
-"""Seconds before a cache's end at which something is done about it: the gauge's clock moves once a minute."""
-
-
 class ColdCache:
-    """Tells of a cold cache, once for each time it cools; before that does what ``cache.idle`` says."""
+    """Tells of a cold cache, once for each time it cools."""
 
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
         self._told: int | None = None
-        self._saved: int | None = None
 
     def forget(self) -> None:
         """Another session is shown."""
-        self._told = self._saved = None
+        self._told = None
 
     def look(self) -> None:
         """Say what the next request reads anew when the provider has forgotten the last one; cheap when it has not."""
@@ -37,53 +32,25 @@ class ColdCache:
         answer = newest(agent.session.active_path(), AssistantEntry)
         if answer is None or answer.id == self._told:
             return
-        if (state := agent.context.cache_state()).warm:
-            if state.seconds_left <= IDLE_SECONDS and answer.id != self._saved:
-                self._saved = answer.id
-                self._save(agent, state.seconds_left)
+        if agent.context.cache_state().warm:
             return
         self._told = answer.id
         self._controller.frontend.refresh_facts()
         self._controller.soon(self._tell(agent))
-
-    def _save(self, agent: "Agent", seconds: float) -> None:
-        """Offer or begin a compaction while the conversation is still read from the cache."""
-        idle, size = agent.ports.settings.cache.idle, agent.inspector.cached_tokens()
-        if idle == "off" or not size:
-            return
-        dollars = self._controller.services.reread_cost(agent.model, size)
-        about = (
-            f" ({tokens(size)} tokens, about {money(dollars)} to read anew)" if dollars else f" ({tokens(size)} tokens)"
-        )
-        told = f"The provider forgets this conversation in {max(1, round(seconds))} s{about}."
-        if idle == "offer":
-            self._controller.say(f"{told} Compacting it costs least now.", remedy=_compact_first(self._controller))
-        else:
-            self._controller.say(f"{told} It is compacted now; /undo takes that back.")
-            self._controller.soon(self._compact(agent))
-
-    async def _compact(self, agent: "Agent") -> None:
-        outcome = await agent.compact(idle=True)
-        if outcome.problem and self._controller.agent is agent:
-            self._controller.say(f"Not compacted: {outcome.problem}", "warning")
 
     async def _tell(self, agent: "Agent") -> None:
         forgotten = await agent.inspector.forgotten_tokens()
         if not forgotten or agent.running or self._controller.agent is not agent:
             return
         dollars = self._controller.services.reread_cost(agent.model, forgotten)
+        command, keymap = find("compact", command_table()), self._controller.frontend.keymap
+        key = keymap.get("compact", command.key if command is not None else "")
         about = f", about {money(dollars)} more" if dollars else ""
         self._controller.say(
             f"The provider has forgotten this conversation: the next request reads {tokens(forgotten)} tokens anew"
             f"{about}.",
-            remedy=_compact_first(self._controller),
+            remedy=(key or "/compact", "compact first", "screen.command('compact')"),
         )
-
-
-def _compact_first(controller: "Controller") -> tuple[str, str, str] | None:
-    command = find("compact", command_table())
-    key = controller.frontend.keymap.get("compact", command.key if command is not None else "")
-    return (key or "/compact", "compact first", "screen.command('compact')")
 
 
 def warn_of_missed_cache(controller: "Controller", event: "CacheMissed") -> None:

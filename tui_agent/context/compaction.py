@@ -91,7 +91,7 @@ def turn_start(view: ContextView, shown: Sequence[int], cut: int) -> int:
 _FILLED = 0.97
 """Share of the goal that the newest step is cut to: cuts are estimates."""
 
-Trigger = Literal["manual", "threshold", "overflow", "model_switch", "idle"]
+Trigger = Literal["manual", "threshold", "overflow", "model_switch"]
 
 
 class RefusalReason(StrEnum):

@@ -299,9 +299,6 @@ class CacheSettings(_Settings):
     warn_tokens: Tokens = 50_000
     """Uncached tokens from which on you are warned, and asked before switching the model, effort or agent.
     0: never."""
-    idle: Literal["off", "offer", "compact"] = "off"
-    """Before the provider's cache forgets a conversation of ``warn_tokens`` while you are away: do nothing, offer a
-    compaction, which costs less now, or compact; /undo takes that back."""
 
 
 class ModelContextSettings(_Settings):
