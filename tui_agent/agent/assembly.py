@@ -89,7 +89,7 @@ def make_ports(
         tools=(
             *builtin_tools(fetch),
             TaskTool(),
-            SkillTool(lambda: knowledge.skills, lambda: knowledge.offers_skills),
+            SkillTool(lambda: knowledge.skills, lambda: bool(knowledge.offers_skills)),
         ),
         directory=models.directory,
         prompt=prompt,

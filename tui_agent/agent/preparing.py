@@ -53,23 +53,17 @@ async def prepare_command(name: str, arguments: str, session: Session, ports: Ag
 
 
 async def _made(name: str, arguments: str, session: Session, ports: AgentPorts) -> Prepared | None:
-    if name == "init":
-        return _shipped(name, arguments, ports)
     knowledge = ports.knowledge
     await asyncio.to_thread(knowledge.load)
     if name.startswith(SKILL_PREFIX):
         parts = await asyncio.to_thread(knowledge.skill_message, name.removeprefix(SKILL_PREFIX), arguments)
         return None if parts is None else Prepared(parts)
     command = next((known for known in knowledge.commands if known.name == name), None)
-    if command is None and name == "review":
-        return _shipped(name, arguments, ports)
+    if name == "init" or (name == "review" and command is None):
+        return Prepared((TextPart(text="\n\n".join(filter(None, [ports.prompt(name), arguments]))),))
     if command is None:
         return await _server_prompt(name, arguments, ports)
     return await _filled(command, arguments, session, ports)
-
-
-def _shipped(name: str, arguments: str, ports: AgentPorts) -> Prepared:
-    return Prepared((TextPart(text="\n\n".join(filter(None, [ports.prompt(name), arguments]))),))
 
 
 async def _server_prompt(name: str, arguments: str, ports: AgentPorts) -> Prepared | None:

@@ -14,7 +14,7 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
 from tui_agent.processes.capture import plain_text
-from tui_agent.session.entries import CheckEntry, CheckResult, ShellEntry, ToolMetadata
+from tui_agent.session.entries import CheckEntry, ShellEntry, ToolMetadata
 from tui_agent.tools.base import ToolContext
 from tui_agent.tools.bash import BashInput, BashTool
 from tui_agent.tools.reads import FileReads
@@ -83,8 +83,6 @@ async def _run(given: BashInput, context: ToolContext, recorder: Recorder | None
 
 CHECK_SECONDS = 600
 """Time limit of a check."""
-LAST_LINES = 10
-"""Lines of the output that a race's table keeps."""
 _OUTPUT_CHARS = 8_000
 """Characters of the output that are kept of a check outside a race, the last ones."""
 
@@ -96,8 +94,3 @@ async def run_check(command: str, ports: AgentPorts, view: "View", recorder: Rec
     exit_code, output = await _run(BashInput(command=command, timeout=CHECK_SECONDS), context, recorder)
     seconds, end = time.monotonic() - began, output[-_OUTPUT_CHARS:]
     return CheckEntry(command=command, output=end, exit_code=exit_code, seconds=seconds)
-
-
-def race_result(check: CheckEntry) -> CheckResult:
-    lines = [line for line in check.output.splitlines() if line.strip()][-LAST_LINES:]
-    return CheckResult(exit_code=check.exit_code, seconds=check.seconds, last_lines=tuple(lines))

@@ -93,8 +93,21 @@ class Subagents:
             tools = "" if spec.tools is None else f" Of the tools only these are for you: {', '.join(spec.tools)}."
             task = fill(self._parent.ports.prompt("task_in_conversation"), task=task, tools=tools)
         self.working[call_id], self._kinds[call_id], self._branches[call_id] = worker, spec, session
-        watch = _Watch(report)
-        unsubscribe = worker.subscribe(watch.on_event)
+        answer, ended = "", RunEnded("interrupted")
+
+        def hear(event: AgentEvent) -> None:
+            nonlocal answer, ended
+            match event:
+                case ToolStarted(tool=tool, title=title):
+                    report(f"● {tool} {title}\n")
+                case EntryAppended(entry=AssistantEntry() as entry) if entry.text:
+                    answer = entry.text
+                case RunEnded():
+                    ended = event
+                case _:
+                    pass
+
+        unsubscribe = worker.subscribe(hear)
 
         def ask(request: PermissionRequest) -> Awaitable[PermissionAnswer]:
             return self._parent.questions.ask(replace(request, title=f"{spec.name}: {request.title}"))
@@ -111,9 +124,8 @@ class Subagents:
             await worker.aclose()
             self._parent.channel.emit(CostKnown())
             session.release()
-        ended = watch.ended
         problem = ended.error or (ended.reason if ended.reason in {"interrupted", "step_limit", "length"} else None)
-        return SubagentReport(watch.answer, session.leaf, ended.steps, problem)
+        return SubagentReport(answer, session.leaf, ended.steps, problem)
 
     def _begin(self, agent: str, task: str, call_id: str, *, in_conversation: bool) -> Session:
         """Begin a branch: where the request that made the call ended, or at nothing, for a head of its own."""
@@ -159,23 +171,3 @@ class Subagents:
 def _within(spec: AgentSpec, settings: Adjustable) -> Adjustable:
     steps = min(settings.max_steps, spec.max_steps or MAX_STEPS)
     return replace(settings, rules=(*settings.rules, *spec.rules), max_steps=steps)
-
-
-class _Watch:
-    """Listens to a subagent and passes its progress on."""
-
-    def __init__(self, report: Callable[[str], None]) -> None:
-        self._report = report
-        self.answer = ""
-        self.ended = RunEnded("interrupted")
-
-    def on_event(self, event: AgentEvent) -> None:
-        match event:
-            case ToolStarted(tool=tool, title=title):
-                self._report(f"● {tool} {title}\n")
-            case EntryAppended(entry=AssistantEntry() as entry) if entry.text:
-                self.answer = entry.text
-            case RunEnded():
-                self.ended = event
-            case _:
-                pass

@@ -152,7 +152,11 @@ class Knowledge:
         self.problems: tuple[str, ...] = ()
         """Everything that could not be used when the files were read last."""
         self._told: set[str] = set()
-        self._offers_skills: bool | None = None
+        self.offers_skills: bool | None = None
+        """Whether heads have the skill tool, as when the last one was rendered; None before anything was read.
+
+        Skills come and go with a git checkout, and a change of the tools makes the provider read everything anew.
+        """
         self._instructions: InstructionFiles | None = None
         if sources is not None:
             self._instructions = InstructionFiles(sources.folders, self._files, sources.instructions)
@@ -182,7 +186,7 @@ class Knowledge:
                 *(CommandRow(item.name, item.description, item.argument_hint) for item in self.commands),
                 *(CommandRow(f"{SKILL_PREFIX}{row.name}", row.description, "[TASK]") for row in self.skills.values()),
             )
-            if self._offers_skills is None:
+            if self.offers_skills is None:
                 self.fix_skill_tool()
             self.problems = tuple(problems)
         self._tell(problems)
@@ -196,17 +200,8 @@ class Knowledge:
             log.warning("%s", problem)
 
     def fix_skill_tool(self) -> None:
-        """Decide, when a head is rendered, whether heads have the skill tool; see `offers_skills`."""
-        self._offers_skills = bool(self.skills)
-
-    @property
-    def offers_skills(self) -> bool:
-        """Whether heads have the skill tool.
-
-        It stays as it was when the last one was rendered: skills come and go with a git checkout, and every change of
-        the tools would make the provider read everything anew.
-        """
-        return bool(self._offers_skills)
+        """Decide, when a head is rendered, whether heads have the skill tool."""
+        self.offers_skills = bool(self.skills)
 
     def take_problems(self) -> str | None:
         """Return one sentence about what could not be used, once for each problem; None when there is nothing new."""

@@ -30,7 +30,7 @@ from tui_agent.agent.events import (
 from tui_agent.agent.race.copies import Copy, RaceHome, make_copy
 from tui_agent.agent.race.specs import COMPACTED, Pick, RunnerSpec, left_out, names_of
 from tui_agent.agent.run_budget import BudgetMeter, Used
-from tui_agent.agent.shell import race_result, run_check
+from tui_agent.agent.shell import run_check
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.context.templates import fill
 from tui_agent.errors import UserFacingError, report
@@ -39,6 +39,7 @@ from tui_agent.files.secret_files import file_holds_secret, shown_quote
 from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ErrorKind, ModelClient, ModelError, ModelEvent
 from tui_agent.session.entries import (
+    CheckResult,
     ContextEditEntry,
     EffortChangeEntry,
     Entry,
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
 
 PARALLEL_REQUESTS = 8
 """Requests of one race that are answered at a time."""
+LAST_LINES = 10
+"""Lines of a check's output that the table keeps."""
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
 """Seconds that all wait after a rate limit whose provider names no time: doubled each time, up to the longest."""
 
@@ -255,7 +258,9 @@ class Runner:
             self.update(state=RunnerState.DONE, **found)
             return
         self.update(state=RunnerState.CHECKING, **found)
-        check = race_result(await run_check(command, agent.ports, agent.tools.gate.view()))
+        entry = await run_check(command, agent.ports, agent.tools.gate.view())
+        lines = [line for line in entry.output.splitlines() if line.strip()][-LAST_LINES:]
+        check = CheckResult(exit_code=entry.exit_code, seconds=entry.seconds, last_lines=tuple(lines))
         self.update(state=RunnerState.PASSED if check.exit_code == 0 else RunnerState.FAILED, check=check)
 
     def _hear(self, event: AgentEvent) -> None:
