@@ -90,7 +90,10 @@ class Actor:
     def reopened(self) -> History:
         """Return what another program finds in the log."""
         session = self.session.beside(self.session.leaf)
-        return History(self.session.history.reader).follow(session.moves()).reach(session.leaf)
+        history = History(session.reader)
+        for move in session.moves():
+            history.apply(move)
+        return history.reach(session.leaf)
 
     def of(self, *kinds: type[object]) -> list[int]:
         return [entry.id for entry in self.session.path() if isinstance(entry, kinds)]
