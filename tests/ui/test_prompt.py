@@ -8,7 +8,7 @@ from textual.drivers.headless_driver import HeadlessDriver
 
 from tests.support.ui_app import Stage, make_stage, press, until, write
 from tui_agent.agent.events import RunStarted
-from tui_agent.session.entries import FilePart, ImagePart, TextPart
+from tui_agent.session.entries import ImagePart
 from tui_agent.ui.prompting.paste import PasteStore
 
 PNG = bytes.fromhex(
@@ -108,24 +108,6 @@ async def test_a_small_paste_is_text_without_control_characters(stage: Stage) ->
 
 
 # -- attachments --------------------------------------------------------------------------------------------
-
-
-async def test_mentioned_files_travel_with_the_message(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("remember")
-    stage = make_stage(tmp_path, cwd=tmp_path)
-    async with stage.run() as pilot:
-        await write(pilot, "read @notes.txt, and @nothing")
-        await pilot.press("enter")
-        await until(lambda: stage.agent.sent, pilot)
-        assert stage.agent.sent == [
-            (
-                (
-                    TextPart(text="read @notes.txt, and @nothing"),
-                    FilePart(path="notes.txt", text="remember"),
-                ),
-                False,
-            )
-        ]
 
 
 async def test_a_pasted_path_of_an_image_attaches_it(tmp_path: Path) -> None:

@@ -149,11 +149,6 @@ def test_a_result_that_is_not_in_context_can_be_restored() -> None:
     assert card.actions == ()
 
 
-def test_copying_a_card_gives_its_output_without_escapes() -> None:
-    assert CardBlock(CALL, result("\x1b[31mred\x1b[0m")).copy_text() == "red"
-    assert CardBlock(CALL).copy_text() == CALL.arguments
-
-
 def test_code_that_was_read_has_numbers_that_are_not_copied() -> None:
     card = CardBlock(
         ToolCallPart(call_id="c1", tool="read", arguments="{}"),

@@ -106,18 +106,6 @@ async def test_every_line_is_seen_once_on_the_way_up_through_estimates() -> None
         assert len(seen) == view.pane.model.total
 
 
-async def test_corrected_estimates_do_not_move_what_is_on_screen() -> None:
-    async with shown(GeneratedSource(1_000), (80, 20)) as view:
-        view.pane.jump_to(501)
-        await view.settled()
-        before = view.screen()
-        for index in (480, 490, 499, 510):
-            view.pane.model.measure(index)
-        view.pane.settle()
-        await view.settled()
-        assert view.screen() == before
-
-
 async def test_a_resize_keeps_the_place() -> None:
     async with shown(GeneratedSource(400), (80, 20)) as view:
         view.pane.jump_to(201)

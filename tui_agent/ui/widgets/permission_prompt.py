@@ -158,7 +158,6 @@ def options_of(request: PermissionRequest, made: Sequence[str] = ()) -> list[Opt
 
 
 WORDS_HINT = "enter sends your words as “no, but …” · tab: answer with a key"
-"""Shown while the prompt has words."""
 PATTERN_HINT = "* stands for anything. Enter takes it, Escape goes back"
 """What is said in place of why a call asks while its rule is being changed."""
 

@@ -22,7 +22,6 @@ from tui_agent.ui.widgets.completion import CompletionPopup
 
 PLACEHOLDER = "Ask anything · / command · @ file · # entry · ! shell"
 READ_ONLY = "Read only · ctrl+p has all commands: fork continues in a copy"
-"""Shown while the prompt is empty."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 

@@ -22,7 +22,6 @@ from tui_agent.ui.widgets.transcript.lines import (
 )
 
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit", "compact"]
-"""What a block can ask the app to do."""
 
 _LABELS: Final = {"retry": "f8 retry"}
 """What an action is called where it is not simply its name: a failed answer needs no focus to be retried."""
@@ -329,28 +328,16 @@ class EndingBlock(MarkerBlock):
 
     def __init__(self, text: str, *, icon: str, style: str, retries: bool = False) -> None:
         super().__init__("ending", text, icon=icon, style=style, actions=("retry",) if retries else ())
-        self._as_failure = self._text, icon, style, self.actions
-        self._told: Literal["failed", "mending", "mended", "over"] = "failed"
 
-    def tell(self, how: Literal["failed", "mending", "mended", "over"]) -> bool:
-        """Tell it as a failure, calmly because the program mends it or has, or without an offer to retry.
-
-        Returns whether that is another way than before.
-        """
-        text, icon, style, actions = self._as_failure
-        if how == "mended" and icon != "✗":
-            how = "over"
-        before, self._told = self._told, how
-        self._text = f"The request was made again: {text}" if how == "mended" else text
-        self._icon, self._style = ("·", "muted") if how in {"mending", "mended"} else (icon, style)
-        self.actions = actions if how == "failed" else ()
+    def settle(self, *, mended: bool) -> bool:
+        """Offer no retry any more, and be calm where the request was made again; returns whether that is new."""
+        before = self._text, self.actions
+        self.actions = ()
+        if mended and self._icon == "✗":
+            self._text = f"The request was made again: {self._text}"
+            self._icon, self._style = "·", "muted"
         self.changed()
-        return before != how
-
-    def fail(self) -> None:
-        """Nothing mended it."""
-        if self._told == "mending":
-            self.tell("failed")
+        return before != (self._text, self.actions)
 
 
 class ToldBlock(Block):

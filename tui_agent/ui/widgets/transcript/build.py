@@ -76,16 +76,14 @@ class BuildContext:
 
     ``results`` are the results of an assistant entry's calls by call id, ``summarised`` counts the entries a
     compaction stands for, ``live`` says that calls without a result may still get one, ``newest`` that no message or
-    answer came after, ``running`` that the run goes on, so that a failure may still be mended, and ``mended`` that it
-    was: the answer came after it. ``size_of`` returns what a result weighs in the model's view, ``load`` the entries
-    that a marker is about.
+    answer came after, and ``mended`` that a failure was mended: the answer came after it. ``size_of`` returns what a
+    result weighs in the model's view, ``load`` the entries that a marker is about.
     """
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
     summarised: Callable[[CompactionEntry], int] = lambda _entry: 0
     live: bool = False
     newest: bool = True
-    running: bool = False
     mended: bool = False
     size_of: SizeOf = stored_size
     load: Callable[[Sequence[int]], Sequence[Entry]] = lambda _ids: ()
@@ -194,8 +192,8 @@ def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
     elif entry.error or entry.finish == "error":
         text = entry.error or "The request failed"
         ending = EndingBlock(text, icon="✗", style="status-error", retries=around.newest)
-        if around.running or around.mended:
-            ending.tell("mended" if around.mended else "mending")
+        if around.mended:
+            ending.settle(mended=True)
         yield ending
     elif entry.finish in _FINISHES:
         yield EndingBlock(_FINISHES[entry.finish], icon="■", style="status-warning")

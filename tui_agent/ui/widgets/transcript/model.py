@@ -338,7 +338,6 @@ class TranscriptModel:
             self.summarised_by,
             live=self.running and "assistant" not in self.kinds[index + 1 : index + 1 + _MAX_RESULT_DISTANCE],
             newest=not following,
-            running=self.running and not following,
             mended=following == "assistant",
             size_of=self.size_of,
             load=self.load,
@@ -376,7 +375,7 @@ class TranscriptModel:
         item = self._cache.use(place) if place is not None else None
         mended = mended and place is not None and self._said_after(place) in {"", "assistant"}
         endings = [block for block in item.blocks if isinstance(block, EndingBlock)] if item is not None else []
-        changed = [block.tell("mended" if mended else "over") for block in endings]
+        changed = [block.settle(mended=mended) for block in endings]
         return place if any(changed) else None
 
     def summarised_by(self, entry: CompactionEntry) -> int:

@@ -15,7 +15,7 @@ from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position, Row
 from tui_agent.ui.widgets.transcript.paint import ACTION, LINK, named_in, style_at, text_index_at
 from tui_agent.ui.widgets.transcript.source import LIVE
-from tui_agent.ui.widgets.transcript.viewport import Focus, Viewport, row_id, word_at
+from tui_agent.ui.widgets.transcript.viewport import Viewport, row_id, word_at
 
 OPENED_ROWS = 6
 """Rows of a block that are seen at least after it was opened."""
@@ -141,7 +141,7 @@ class BlockPane(Viewport):
             place = 0 if step > 0 else len(blocks) - 1
 
     def _focus(self, index: int, block: Block, *, at_top: bool = False, scroll: bool = True) -> None:
-        self.focused_block = Focus(index, block.key)
+        self.focused_block = index, block.key
         self._tell_focus()
         if scroll:
             self._bring_into_view(index, block, at_top=at_top)

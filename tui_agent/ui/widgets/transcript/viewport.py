@@ -13,7 +13,6 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui_agent.context.context_status import Standing
-from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.plain import bar_lines, plain_lines
 from tui_agent.ui.widgets.transcript.blocks import Block
 from tui_agent.ui.widgets.transcript.lines import Line
@@ -89,14 +88,6 @@ def word_at(text: str, position: int) -> tuple[int, int] | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Focus:
-    """The block that keys act on: its item's place and its key."""
-
-    index: int
-    key: str
-
-
 class Viewport(ScrollView):
     """Draws the lines of a model.
 
@@ -113,7 +104,8 @@ class Viewport(ScrollView):
         super().__init__()
         self.model = TranscriptModel()
         self.top = Position(0)
-        self.focused_block: Focus | None = None
+        self.focused_block: tuple[int, str] | None = None
+        """The block that keys act on: its item's place and its key."""
         self.query_text = ""
         self._palette = Palette(self.get_visual_style)
         self._strips: LRUCache[tuple[Line, str | None, Standing | None], Strip] = LRUCache(_KEPT_STRIPS)
@@ -295,7 +287,7 @@ class Viewport(ScrollView):
             return offset_strip(row.line, width, row_id(row.index, row.item_line))
         highlights = self._highlights(row) if self._has_highlights else ()
         focus, block = self.focused_block, row.block
-        has_focus = self.has_focus and block is not None and focus == Focus(row.index, block.key)
+        has_focus = self.has_focus and block is not None and focus == (row.index, block.key)
         focused = self._number_of(row) if has_focus else None
         standing = block.standing if block is not None else None
         if highlights:
@@ -334,8 +326,8 @@ class Viewport(ScrollView):
     # -- blocks
 
     def focused_target(self) -> tuple[int, Block] | None:
-        focus = self.focused_block
-        if focus is None or focus.index >= len(self.model):
+        if self.focused_block is None or self.focused_block[0] >= len(self.model):
             return None
-        block = self.model.item(focus.index).block(focus.key)
-        return None if block is None else (focus.index, block)
+        index, key = self.focused_block
+        block = self.model.item(index).block(key)
+        return None if block is None else (index, block)
