@@ -278,23 +278,19 @@ def following(path: Path, read: list[tuple[str, ...]]) -> Any:
 
 async def test_the_interface_follows_the_file(tmp_path: Path) -> None:
     stage, path = a_stage(tmp_path)
-    stage, path = a_stage(
-        tmp_path, reread_settings=following(path, [("mcp",), ("keys", "ui.reduced_motion", "ui.theme")])
-    )
+    stage, path = a_stage(tmp_path, reread_settings=following(path, []))
     async with stage.run() as pilot:
         path.write_text('[ui]\ntheme = "dracula"\nreduced_motion = false\n[keys]\nhelp = "f12"\n')
-        await stage.main.controller.run("settings", "reload")
-        await pilot.pause()
-        told = "The settings were read again: keys, ui.reduced_motion, ui.theme take effect now."
-        assert stage.main.notice.message == told
+        await stage.main.controller.run("settings")
+        await pilot.press("escape")
         assert stage.app.theme == "dracula"
         assert stage.app.animation_level != "none"
         await pilot.press("f12")
         await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
         await pilot.press("escape")
         path.write_text("")
-        await stage.main.controller.run("settings", "reload")
-        assert stage.main.notice.message == "The settings were read again: mcp takes effect with /mcp reload."
+        await stage.main.controller.run("settings")
+        await pilot.press("escape")
         await pilot.press("f12")
         await pilot.pause()
         assert not isinstance(stage.app.screen, ReportScreen)
@@ -339,7 +335,7 @@ async def test_a_mistake_in_the_file_is_told(tmp_path: Path) -> None:
     stage, path = a_stage(tmp_path, reread_settings=following(path, []))
     async with stage.run() as pilot:
         path.write_text("max_steps = 0\n")
-        await stage.main.controller.run("settings", "reload")
+        await stage.main.controller.run("settings")
         await pilot.pause()
         assert "max_steps = 0 is not accepted" in stage.main.notice.message
 

@@ -11,8 +11,6 @@ from tui_agent.app.frontend import CompactPage, ContextPage, LongText, Output, S
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
 
@@ -194,45 +192,27 @@ async def view(controller: Controller, _argument: str) -> None:
         controller.frontend.clear_notice()
 
 
-@Command("settings", "show and change every setting", argument="[reload]", needs_screen=True, place=380)
+@Command("settings", "show and change every setting", argument="[TEXT]", needs_screen=True, place=380)
 async def settings(controller: Controller, argument: str) -> None:
-    """Show every setting as it is in the file, and follow that; with ``reload`` say only what changed."""
+    """Show every setting as it is in the file, and follow that."""
     from tui_agent.config import ConfigError
 
     try:
-        told = _changes_text(reread_settings(controller))
+        reread_settings(controller)
     except ConfigError as error:
-        told = str(error)
-        controller.frontend.announce(told, "error")
-    if argument == "reload":
-        controller.say(told)
-    else:
-        controller.show(SettingsPage(argument))
+        controller.frontend.announce(str(error), "error")
+    controller.show(SettingsPage(argument))
 
 
-def reread_settings(controller: Controller) -> Sequence[str]:
-    """Read the settings again and apply those that take effect at once. Returns the keys of those that changed.
+def reread_settings(controller: Controller) -> None:
+    """Read the settings again and apply those that take effect at once.
 
     Raises:
         ConfigError: they can't be used; everything stays as it was.
     """
-    changed = controller.services.reread_settings()
+    controller.services.reread_settings()
     controller.frontend.apply_settings(controller.services.config())
     controller.frontend.refresh_facts()
-    return changed
-
-
-def _changes_text(changed: Sequence[str]) -> str:
-    from tui_agent.setting_rows import counts
-
-    if not changed:
-        return "The settings were read again; nothing changed."
-    by_time: dict[str, list[str]] = {}
-    for key in changed:
-        by_time.setdefault(counts(key) or "now", []).append(key)
-    times = sorted(by_time.items(), key=lambda item: item[0] != "now")
-    parts = [f"{', '.join(keys)} {'takes' if len(keys) == 1 else 'take'} effect {when}" for when, keys in times]
-    return f"The settings were read again: {'; '.join(parts)}."
 
 
 async def jump(controller: Controller, entry_id: int) -> None:

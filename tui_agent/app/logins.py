@@ -53,20 +53,17 @@ class LoginRow:
 class LoginController:
     """The keys a user enters in the program. What is no trial reads files or the keyring: call it in a thread.
 
-    ``config`` returns the settings as they are now, ``changed`` is called when they were written, ``first_model``
-    returns the model a new session would have.
+    ``config`` returns the settings as they are now, ``first_model`` the model a new session would have.
     """
 
     def __init__(
         self,
         logins: Logins,
         config: Callable[[], Config],
-        changed: Callable[[], object] = lambda: None,
         first_model: Callable[[], str] = str,
     ) -> None:
         self._logins = logins
         self._config = config
-        self._changed = changed
         self.first_model = first_model
         """Returns the model to begin with, "" when the user has to say."""
 

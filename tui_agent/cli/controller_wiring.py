@@ -72,7 +72,7 @@ class ControllerWiring(AppServices):
         self.store, self.cwd = wiring.store, cwd or wiring.cwd
         self.config_path, self.state_dir = wiring.loaded.path, data_dir()
         self.warnings = wiring.loaded.warnings
-        self.logins = LoginController(wiring.logins, self.config, self.reread_settings, wiring.default_model)
+        self.logins = LoginController(wiring.logins, self.config, wiring.default_model)
         self._servers = dict(servers or {})
         self._agent: Agent | None = None
         self._last_typed: Callable[[], float] = lambda: 0.0

@@ -162,7 +162,7 @@ class SettingsScreen(PickerScreen[None]):
         row = self._rows[key]
         if not row.editable:
             path = short_path(self._controller.services.config_path)
-            self.tell(f"{row.description}\nIt is a table: write it in {path}; /settings reload makes it take effect.")
+            self.tell(f"{row.description}\nIt is a table: write it in {path}, and open this page again.")
         elif set(row.choices) == {"true", "false"}:
             self._save(key, row.value != "true")
         elif (screen := self._list_for(row)) is not None:
