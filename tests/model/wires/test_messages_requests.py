@@ -139,6 +139,16 @@ def test_any_path_makes_a_request_that_is_accepted(request: ModelRequest, with_r
     assert messages.call(request, route_to(request.model), with_reasoning=with_reasoning) == call
 
 
+def test_messages_of_one_side_are_one_turn_with_results_first() -> None:
+    conversation = (say("a"), say("b"), answer(calls=2), result(0), say("wait"), result(1), say("c"))
+    turns = body(asked(OPUS, *conversation))["messages"]
+    assert [(turn["role"], kinds(turn)) for turn in turns] == [
+        ("user", ["text", "text"]),
+        ("assistant", ["tool_use", "tool_use"]),
+        ("user", ["tool_result", "tool_result", "text", "text"]),
+    ]
+
+
 def test_a_tool_with_alternatives_at_its_top_is_told_as_one_object() -> None:
     schema = {
         "type": ["object", "null"],

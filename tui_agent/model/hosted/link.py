@@ -71,7 +71,6 @@ class Inbox(asyncio.Queue[Event | HostGoneError]):
         """
         event = await self.get()
         if isinstance(event, HostGoneError):
-            self.put_nowait(event)
             raise event
         return event
 

@@ -123,7 +123,9 @@ class FileTool(DynamicTool):
         sandbox = await asyncio.to_thread(self._sandbox, context)
         context.view = await asyncio.to_thread(view_of_file, self.path, context, sandbox)
         if self.read_only:
-            context = _changing_nothing(context)
+            # What it changes is thrown away, and nobody is asked to keep it.
+            view = View(Writes.NOTHING, context.view.grants.changing_nothing)
+            context = replace(context, view=view, request_grants=None)
         environment = command_environment(context.environment) | self._given()
         ended = await run_file(
             self.path,
@@ -154,18 +156,6 @@ class FileTool(DynamicTool):
             raise ToolError(refusal)
         wanted = context.view.opened(Grants(hosts=frozenset(self.declared.NETWORK)))
         return sandbox if sandbox.active and not sandbox.lacks(wanted, context.project) else None
-
-
-def _changing_nothing(context: ToolContext) -> ToolContext:
-    """Return the context for a call that changes nothing, whatever the mode lets others change."""
-
-    async def request_grants(wanted: Grants, command: str) -> Grants | str:
-        if wanted.beyond(wanted.changing_nothing) or context.request_grants is None:
-            return "It is declared READ_ONLY: what it changed was thrown away."
-        return await context.request_grants(wanted, command)
-
-    view = View(Writes.NOTHING, context.view.grants.changing_nothing)
-    return replace(context, view=view, request_grants=request_grants)
 
 
 def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> View:
