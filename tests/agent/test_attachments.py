@@ -149,8 +149,8 @@ async def test_an_image_goes_as_one_unless_it_is_too_large(place: Place) -> None
 
 
 async def test_what_does_not_exist_stays_text_and_is_said(place: Place) -> None:
-    loaded = await place.load("@alice look at @src/gone.py and @gone.md:3")
-    assert loaded.parts == (TextPart(text="@alice look at @src/gone.py and @gone.md:3"),)
+    loaded = await place.load("@alice look at @src/gone.py and @gone.md:3, not `@cache`")
+    assert loaded.parts == (TextPart(text="@alice look at @src/gone.py and @gone.md:3, not `@cache`"),)
     assert loaded.problem == "Not attached, there is no such file: alice, src/gone.py, gone.md:3."
 
 

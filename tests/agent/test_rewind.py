@@ -17,6 +17,7 @@ from tests.support.thoroughness import examples
 from tui_agent.agent.checkpoints import manifest, plan, recorder
 from tui_agent.agent.checkpoints.file_snapshots import digest_of
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
+from tui_agent.agent.checkpoints.restoring import ChangeAmount
 from tui_agent.agent.events import Notice
 from tui_agent.session.entries import CheckpointEntry
 from tui_agent.session.errors import StoreError
@@ -103,6 +104,33 @@ def commit(project: Path) -> None:
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "begin"]):
         known = ["-c", "user.name=n", "-c", "user.email=e@x"]
         subprocess.run(["git", *known, *words], cwd=project, check=True)
+
+
+async def test_room_for_copies_is_used_again(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_agent.agent.checkpoints.preimages.MAX_SHELF_BYTES", 20_000)
+    digits = range(8)
+    harness = rewinding(tmp_path, *[(bash("echo >> a.py"),)] * len(digits))
+    for digit in digits:
+        (project / "a.py").write_text(f"{digit}" * 5_000)
+        await harness.say("do it")
+    assert [change.no_before for entry in checkpoints(harness) for change in entry.files] == [""] * len(digits)
+    await harness.agent.aclose()
+
+
+async def test_how_much_changed_since_an_entry_is_counted(tmp_path: Path, project: Path) -> None:
+    (project / "a.py").write_text("one\ntwo\n")
+    harness = rewinding(tmp_path, (bash("seq 1 5 > a.py; rm run.sh"),))
+    await harness.say("do it")
+    amounts = await harness.agent.files.amounts([None, harness.session.leaf])
+    assert amounts == [ChangeAmount(files=2, additions=5, deletions=4), ChangeAmount()]
+    await harness.agent.aclose()
+
+
+async def test_what_is_back_before_the_step_ends_is_no_change(tmp_path: Path, project: Path) -> None:
+    harness = rewinding(tmp_path, (bash("mv a.py b.py"), bash("mv b.py a.py")))
+    await harness.say("do it")
+    assert checkpoints(harness) == []
+    await harness.agent.aclose()
 
 
 async def test_a_command_that_changed_very_many_files_is_taken_back_whole_where_git_has_them(
