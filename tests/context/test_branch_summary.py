@@ -107,20 +107,6 @@ def test_merging_back_tells_of_the_other_branch_without_moving():
     assert plan_merge(parting(left[:4], left), loading(left)) is None
 
 
-def test_the_newest_messages_fit_first():
-    build = PathBuilder()
-    for number in range(10):
-        build.user(f"message {number} " + "x" * 400)
-    plan = summary(moved(build.path, []), build.path, room=500)
-    assert plan is not None
-    text = "\n".join(plan.blocks)
-    assert "message 9 " in text
-    assert "message 0 " not in text
-    assert plan.omitted == 10 - len(plan.blocks)
-    assert sum(tokens(block) for block in plan.blocks) <= 500
-    assert plan.blocks == tuple(sorted(plan.blocks))
-
-
 def test_summaries_on_the_way_are_included_before_older_messages():
     build = PathBuilder()
     build.user("old " + "x" * 4_000)

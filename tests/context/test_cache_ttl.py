@@ -46,6 +46,12 @@ def test_what_is_set_is_asked_for_whatever_the_pauses_are():
     assert cache_ttl([], CacheSettings(ttl="1h"), START) == "1h"
 
 
+def test_it_changes_its_mind_only_when_nothing_is_cached_any_more():
+    path = conversation(1, 20, 1, 1)
+    assert asked(path, 1) == "1h"  # because of the 20 minutes, not of this one
+    assert asked(conversation(1, 1, 1), 4.9) == "5m"
+
+
 def test_a_model_that_others_take_turns_with_finds_nothing_of_theirs():
     path = conversation(20, 20, 20, 20)
     assert cache_ttl(path, AUTO) == "1h"

@@ -14,7 +14,6 @@ from tui_agent.context.compaction import (
     boundaries,
     carried_details,
     compaction_entry,
-    fit_summary,
     plan_compaction,
     recut,
     without_oldest_turn,
@@ -325,17 +324,6 @@ def test_an_entry_without_a_model_keeps_what_the_last_one_said():
     entry = compaction_entry(planned(build, keep=200), "", words)
     assert entry.summary.startswith("## Goal\nport it")
     assert "answer 3" in entry.summary
-
-
-def test_a_summary_over_its_budget_loses_the_oldest_done_items_first():
-    done = "\n".join(f"- [x] step {number} was finished" for number in range(50))
-    summary = f"## Goal\nport it\n\n## Progress\n### Done\n{done}\n\n## Next Steps\n1. ship"
-    fitted = fit_summary(summary, 100, words)
-    assert words(fitted) <= 100
-    assert "step 49" in fitted
-    assert "step 0 " not in fitted
-    assert fitted.endswith("1. ship")
-    assert fit_summary(summary, 10_000, words) == summary
 
 
 @given(paths(max_size=25), st.integers(0, 30_000), st.integers(1, 60_000))

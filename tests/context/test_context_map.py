@@ -15,7 +15,6 @@ from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import EntryState
 from tui_agent.session.entries import (
     AssistantEntry,
-    CompactionEntry,
     SystemEntry,
     TextPart,
     ToolCallPart,
@@ -79,15 +78,6 @@ def test_a_report_shows_how_wrong_the_estimate_is():
     told = mapped(path)
     assert told.size.total == 5_009
     assert told.drift == 5_009 - told.estimate
-
-
-def test_a_compaction_comes_first_and_what_it_replaced_is_gone():
-    summary = CompactionEntry(
-        id=7, summary="All done.", first_kept_id=6, tokens_before=1, tokens_after=1, trigger="manual"
-    )
-
-    kinds = [b.kind for b in mapped([*PATH, summary, user(8)]).blocks if b.kind != "system"]
-    assert kinds == ["tool_schema", "compaction", "user", "user"]
 
 
 def test_what_the_provider_remembers_is_marked():

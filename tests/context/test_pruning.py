@@ -103,17 +103,6 @@ def test_pinned_masked_and_dropped_results_stay_as_they_are():
     assert plan.targets == (fourth,)
 
 
-def test_the_walk_stops_at_a_summary():
-    build = turns_of_results([90_000])
-    build.compaction("summary", None)
-    for number in range(3):
-        build.user(f"again {number}")
-        build.run("grep", {"pattern": f"{number}"}, "y" * 3_000, tokens=45_000)
-    plan = plan_prune(resolve(build.path), rules())
-    assert plan is not None
-    assert plan.targets == (results(build)[1],)
-
-
 def test_a_result_that_was_only_cut_can_still_be_pruned():
     build = turns_of_results([15_000] * 2, [25_000], [25_000])
     cut = results(build)[0]

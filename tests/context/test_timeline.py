@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.support.big_session import big_session
 from tests.support.long_walk import walked
 from tui_agent.agent.timeline import CHANGING_KINDS, Mark, ModelScale, PathShape, Step, marks_after, steps_of
 from tui_agent.context.cache import BreakCause
@@ -114,13 +113,3 @@ def test_what_the_next_request_differs_by(tmp_path: Path) -> None:
     assert marks_after(shape_of(session), last.id) == ()
     session.append(ContextEditEntry(target=2, action="mask"))
     assert marks_after(shape_of(session), last.id) == (Mark.EDIT,)
-
-
-def test_the_timeline_of_a_large_tree_has_every_answer_of_its_path(tmp_path: Path) -> None:
-    with Store(tmp_path / "sessions.db") as store:
-        session = big_session(store, 3_000, branch_every=700, compact_every=400)
-        found = steps(session, window=200_000)
-        assert len(found) == session.path_outline().kinds.count("assistant")
-        assert sum(Mark.COMPACTION in step.marks for step in found) == session.path_outline().kinds.count("compaction")
-        assert sum(Mark.MOVE in step.marks for step in found) == len(session.returns()) > 0
-        assert all(step.total > 0 for step in found)

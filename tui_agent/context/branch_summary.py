@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tui_agent.context.anchors import one_line
-from tui_agent.context.compaction import fit_summary
 from tui_agent.context.files import file_operations
 from tui_agent.context.preserved import Budgets, CountText, Summarised, carry, fit
 from tui_agent.context.serialise import blocks_of
@@ -152,7 +151,7 @@ def plan_branch_summary(
 def branch_summary_entry(plan: BranchSummaryPlan, summary: str, count: CountText) -> BranchSummaryEntry:
     """Return the entry to append at the destination. Files are cumulative over summaries on the way."""
     settings = plan.settings.compaction
-    text = fit_summary(summary, settings.branch_summary_tokens(plan.budget), count)
+    text = fit(summary.strip(), settings.branch_summary_tokens(plan.budget), count)
     budgets = replace(Budgets.of(settings, plan.budget), user_messages=0, state=0)
     budgets = replace(budgets, anchors=budgets.anchors // 2)
     told = Summarised(plan.entries, file_operations(plan.entries, plan.tools), plan.tools)

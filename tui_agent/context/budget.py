@@ -131,7 +131,6 @@ def within(limits: ModelLimits, settings: ContextSettings) -> ModelLimits:
 
 
 def reserve(limits: ModelLimits, settings: ContextSettings) -> int:
-    """Return the tokens kept free for the answer."""
     return settings.for_model(limits.model).compaction.reserve(limits.window, limits.max_output)
 
 
@@ -162,7 +161,6 @@ class Weights:
         self._answered = view.answered()
 
     def head(self) -> int:
-        """Return the tokens of system messages and tools."""
         system = self._view.system
         return REQUEST_TOKENS + (self._counter.stored(system) if system else 0)
 
@@ -233,7 +231,6 @@ class Estimate:
 
     @property
     def total(self) -> int:
-        """Tokens of the whole request."""
         return self.head + self.settled + self.unsettled
 
 
@@ -638,7 +635,6 @@ _PATH = re.compile(r'(?:path|name|file)="([^"]*)"')
 
 
 def overhead(system: SystemEntry, limits: ModelLimits, settings: ContextSettings, counter: TokenCounter) -> Overhead:
-    """Return the fixed overhead of every request and its largest parts."""
     limits = within(limits, settings)
     tokens = counter.calibrated(counter.head(system))
     at = threshold(limits, settings)

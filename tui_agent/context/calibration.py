@@ -104,7 +104,6 @@ class Calibration:
         return self.learnt.get(name, _SIZES[self.family][name])
 
     def apply(self, counted: int) -> float:
-        """Return counted tokens as the model's."""
         return sum(number * self.size(name) for name, number in _classes(counted).items())
 
     def learn(self, counted: int, reported: int) -> "Calibration":
@@ -127,7 +126,6 @@ class Calibration:
 
 
 def _classes(counted: int) -> dict[str, int]:
-    """Return counted tokens by class."""
     found = {TEXT: int(counted)}
     for name, number in counted.scripts if isinstance(counted, Count) else ():
         kind = name if name in _CLASSES else _FORMER.get(name, ALPHABETS)

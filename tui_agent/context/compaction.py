@@ -353,7 +353,7 @@ def compaction_entry(
     untold = plan.unsummarised if summary.strip() else (*plan.history, *plan.turn_prefix, *plan.unsummarised)
     room = plan.summary_tokens
     lines = digest(untold, room // 3 if summary.strip() else room, count)
-    told = fit_summary(summary or plan.previous_summary, room - count(lines), count)
+    told = fit((summary or plan.previous_summary).strip(), room - count(lines), count)
     text = "\n\n".join(filter(None, [told, lines]))
     return CompactionEntry(
         summary=text,
@@ -385,21 +385,6 @@ def with_summary(view: ContextView, text: str, count: CountEntry = stored_tokens
     )
     after = max(0, former.tokens_after - count(former) + count(entry))
     return entry.model_copy(update={"tokens_after": after})
-
-
-def fit_summary(summary: str, budget: int, count: CountText) -> str:
-    """Return a summary within its budget: what is done goes first, oldest first; then its middle is cut."""
-    lines = summary.strip().split("\n")
-    excess = count(summary) - budget
-    if excess > 0:
-        done = [i for i, line in enumerate(lines) if line.lstrip().startswith(("- [x]", "- [X]"))]
-        for index in done:
-            if excess <= 0:
-                break
-            excess -= count(lines[index]) + 1
-            lines[index] = ""
-    text = "\n".join(line for index, line in enumerate(lines) if line or index == 0 or lines[index - 1])
-    return fit(text.strip(), budget, count)
 
 
 def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> CompactionPlan:

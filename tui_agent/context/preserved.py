@@ -65,7 +65,6 @@ class Budgets:
 
     @property
     def total(self) -> int:
-        """Tokens of everything that is carried together."""
         return self.user_messages + self.anchors + self.files + self.state
 
     @classmethod

@@ -124,12 +124,10 @@ class Builder:
         self._live = Shown(vision=self.traits.vision)
 
     def head(self) -> None:
-        """Add the messages of the head."""
         if self.view.system is not None:
             self.messages += head_messages(self.view.system)
 
     def summary(self) -> None:
-        """Add the message that stands for compacted history."""
         entry = self.view.compaction
         if entry is not None and not self._is_shown(entry):
             if entry.first_kept_id is None:
@@ -166,7 +164,6 @@ class Builder:
                 pass
 
     def result(self, entry: ToolResultEntry) -> None:
-        """Add a result without its call."""
         if self._is_shown(entry):
             self._put_results((RequestToolCall("", "", "{}"),), (entry,), 0)
 

@@ -114,7 +114,6 @@ def user_content(entry: UserEntry, shown: Shown, templates: Templates) -> Conten
 
 
 def shell_text(entry: ShellEntry, shown: Shown, templates: Templates) -> str:
-    """Return a user's own command and what it printed."""
     if shown.state is EntryState.MASKED:
         return masked_text(entry, templates)
     if shown.state is EntryState.PRUNED and not shown.kept_chars:
@@ -200,7 +199,6 @@ def summary_text(entry: CompactionEntry, pinned: Iterable[PinnedText], shown: Sh
 
 
 def branch_text(entry: BranchSummaryEntry, shown: Shown, templates: Templates) -> str:
-    """Return the message that tells of a branch that was left."""
     if shown.state is EntryState.MASKED:
         return masked_text(entry, templates)
     blocks = carried_blocks(entry.details, entry.details.pinned)

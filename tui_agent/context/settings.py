@@ -173,15 +173,12 @@ class CompactionSettings(_Settings):
         return threshold_tokens(self.threshold, window, reserve)
 
     def keep_recent_tokens(self, budget: int) -> int:
-        """Return the tokens of newest messages that stay, for a history budget."""
         return min(self.keep_recent, round(budget * self.keep_recent_share))
 
     def summary_tokens(self, budget: int) -> int:
-        """Return the tokens a summary may take, for a history budget."""
         return round(budget * self.summary_share)
 
     def branch_summary_tokens(self, budget: int) -> int:
-        """Return the tokens a branch's summary may take, for a history budget."""
         return max(64, round(budget * self.branch_summary_share))
 
 
@@ -245,7 +242,6 @@ class PruneSettings(_Settings):
         return max(0, history - budget + room)
 
     def notes_tokens(self, budget: int) -> int:
-        """Return the tokens the notes of one prune may take, for a history budget."""
         return round(budget * self.notes_share)
 
 

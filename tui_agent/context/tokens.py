@@ -166,7 +166,6 @@ class TokenCounter:
         return sum(map(self._message, messages))
 
     def images(self, entry: Entry) -> int:
-        """Return the uncorrected tokens of an entry's images."""
         return sum(image_tokens(image.width, image.height, self.model) for image in images_of(entry))
 
     def calibrated(self, tokens: int) -> int:

@@ -211,7 +211,6 @@ class _Cut:
     line_chars: int
 
     def head(self, hint: str) -> Truncated:
-        """Keep the first lines."""
         shown, kept = self._take(self.lines, self.room, self.max_lines)
         last = self.first_line + len(shown) - 1
         kept -= self.ends_open and len(shown) == len(self.lines)
@@ -316,5 +315,4 @@ def fitting_bytes(text: str, limits: OutputLimits) -> int:
 
 
 def utf8_size(text: str) -> int:
-    """Return the bytes of a text."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
