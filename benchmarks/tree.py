@@ -106,7 +106,7 @@ async def _left(stage: TreeStage) -> float:
     await stage.agent.navigator.undo()
     # Both moves are shown together a little later; what is measured next begins after that.
     async with asyncio.timeout(60):
-        while stage.screen.is_refreshing:
+        while stage.screen.refresh_timer is not None:
             await asyncio.sleep(0.01)
     await _refreshed(stage)
     return taken

@@ -22,6 +22,7 @@ from tests.support.fake_agent import FakeAgent
 from tests.support.services import app_services
 from tests.support.stores import open_store
 from tui_agent import errors
+from tui_agent.agent.events import AgentEvent
 from tui_agent.app.services import (
     AppServices,
     FirstView,
@@ -226,6 +227,24 @@ async def press(pilot: Pilot[Any], *keys: str) -> None:
 async def write(pilot: Pilot[Any], text: str) -> None:
     """Type a text as fast as a terminal brings it; ``Pilot.press`` waits after every key."""
     press_at_once(pilot.app, *text)
+    await pilot.pause()
+
+
+async def send(pilot: Pilot[Any], text: str) -> None:
+    """Type a text and press Enter."""
+    await write(pilot, text)
+    await pilot.press("enter")
+
+
+async def emit(stage: Stage, pilot: Pilot[Any], *events: AgentEvent) -> None:
+    """Let the agent say something, and wait until it is shown."""
+    stage.agent.emit(*events)
+    await pilot.pause()
+
+
+async def run_command(stage: Any, pilot: Pilot[Any], name: str, argument: str = "") -> None:
+    """Run a command and wait until it is done."""
+    await stage.main.controller.run(name, argument)
     await pilot.pause()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from textual import events
 
-from tests.support.ui_app import NOW, STILL, Stage, make_stage, until
+from tests.support.ui_app import NOW, STILL, Stage, emit, make_stage, until
 from tests.support.ui_scenes import question_bash
 from tui_agent.agent.events import Decision, PermissionAsked, PermissionSettled, RunEnded, RunStarted
 from tui_agent.config import ConfigError, load_config
@@ -38,11 +38,9 @@ async def look(stage: Stage, pilot: Any, *, here: bool) -> None:
 
 
 async def run(stage: Stage, clock: Clock, pilot: Any, seconds: float, ended: RunEnded) -> None:
-    stage.agent.emit(RunStarted())
-    await pilot.pause()
+    await emit(stage, pilot, RunStarted())
     clock.now += seconds
-    stage.agent.emit(ended)
-    await pilot.pause()
+    await emit(stage, pilot, ended)
 
 
 async def test_the_end_of_a_long_run_is_told_to_who_looks_elsewhere_and_the_title_waits(tmp_path: Path) -> None:
@@ -50,12 +48,10 @@ async def test_the_end_of_a_long_run_is_told_to_who_looks_elsewhere_and_the_titl
     async with stage.run() as pilot:
         stage.agent.session.set_title("fix the bug")
         await look(stage, pilot, here=False)
-        stage.agent.emit(RunStarted())
-        await pilot.pause()
+        await emit(stage, pilot, RunStarted())
         assert stage.app.sub_title == "◐ fix the bug"
         clock.now += 11
-        stage.agent.emit(RunEnded("done"))
-        await pilot.pause()
+        await emit(stage, pilot, RunEnded("done"))
         assert calls(stage) == ["\a"]
         assert stage.app.sub_title == "✓ fix the bug"
         await look(stage, pilot, here=True)
@@ -87,12 +83,10 @@ async def test_where_the_terminal_says_nothing_of_focus_no_key_for_a_while_count
     stage, clock = a_stage(tmp_path)
     async with stage.run() as pilot:
         await pilot.press("x")
-        stage.agent.emit(RunStarted())
-        await pilot.pause()
+        await emit(stage, pilot, RunStarted())
         clock.now += 11
         await pilot.press("y")
-        stage.agent.emit(RunEnded("done"))
-        await pilot.pause()
+        await emit(stage, pilot, RunEnded("done"))
         assert calls(stage) == []
         await run(stage, clock, pilot, 20, RunEnded("error", "no network"))
         assert len(calls(stage)) == 1
@@ -181,11 +175,9 @@ async def test_the_progress_bar_follows_the_run(tmp_path: Path, monkeypatch: pyt
         await look(stage, pilot, here=False)
         stage.agent.emit(RunStarted())
         stage.agent.emit(PermissionAsked(question_bash()))
-        stage.agent.emit(PermissionSettled(question_bash().call_id, Decision.ONCE))
-        await pilot.pause()
+        await emit(stage, pilot, PermissionSettled(question_bash().call_id, Decision.ONCE))
         clock.now += 60
-        stage.agent.emit(RunEnded("error", "no network"))
-        await pilot.pause()
+        await emit(stage, pilot, RunEnded("error", "no network"))
         await look(stage, pilot, here=True)
         assert [call.removeprefix("\x1b]9;4;").removesuffix("\x1b\\") for call in calls(stage)] == [
             "3", "4;100", "3", "2", "0",

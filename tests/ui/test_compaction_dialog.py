@@ -7,7 +7,7 @@ from tests.agent.test_prepared_summary import Steady
 from tests.agent.test_room import allow_all
 from tests.support.real_stage import SUMMARY, RealStage, looks, real_stage, working_script, write_modules
 from tests.support.scripted_client import Reply
-from tests.support.ui_app import until, write
+from tests.support.ui_app import press, run_command, send, until, write
 from tui_agent.agent.events import CompactionEnded, CompactionStarted, Notice
 from tui_agent.app.run_state import Phase as RunPhase
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
@@ -32,8 +32,7 @@ def ids(stage: RealStage) -> list[int]:
 
 
 async def drafted(stage: RealStage, pilot: Any) -> CompactScreen:
-    await pilot.press("f4")
-    await pilot.pause()
+    await press(pilot, "f4")
     dialog = stage.screen
     assert isinstance(dialog, CompactScreen)
     await pilot.press("enter")
@@ -42,38 +41,21 @@ async def drafted(stage: RealStage, pilot: Any) -> CompactScreen:
     return dialog
 
 
-async def test_it_says_what_goes_and_stays_before_a_model_is_asked(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path)
-    async with stage.run(after=looks(TURNS)) as pilot:
-        before = ids(stage)
-        asked = len(stage.client.requests)
-        await pilot.press("f4")
-        await pilot.pause()
-        text = stage.text()
-        assert "Summarised  " in text
-        assert "Kept as is  " in text
-        assert "History  " in text
-        assert len(stage.client.requests) == asked
-        await pilot.press("escape")
-        await pilot.pause()
-        assert stage.screen is stage.main
-        assert ids(stage) == before
-
-
 async def test_the_summary_is_edited_and_applied(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
     async with stage.run(after=looks(TURNS)) as pilot:
-        await pilot.press("f4")
-        await pilot.pause()
-        await write(pilot, "the tests")
-        await pilot.press("enter")
+        asked = len(stage.client.requests)
+        await press(pilot, "f4")
+        text = stage.text()
+        assert all(f"{part}  " in text for part in ("Summarised", "Kept as is", "History"))
+        assert len(stage.client.requests) == asked
+        await send(pilot, "the tests")
         await until(lambda: stage.screen.phase is CompactPhase.EDIT, pilot)
         assert "the tests" in stage.client.requests[-1].messages[-1].text
         assert stage.screen.editor.text.startswith("## Goal")
         await stage.until_text("writing it cost $0.02", pilot)
         stage.screen.editor.text = "Only this counts."
-        await pilot.press("ctrl+s")
-        await pilot.pause()
+        await press(pilot, "ctrl+s")
         last = stage.harness.path()[-1]
         assert isinstance(last, CompactionEntry)
         assert last.summary == "Only this counts."
@@ -86,18 +68,15 @@ async def test_an_edited_summary_is_not_discarded_unasked(tmp_path: Path) -> Non
         before = ids(stage)
         dialog = await drafted(stage, pilot)
         await write(pilot, "Mine: ")
-        await pilot.press("escape")
-        await pilot.pause()
+        await press(pilot, "escape")
         assert isinstance(stage.screen, ChoiceScreen)
-        await pilot.press("escape")
-        await pilot.pause()
+        await press(pilot, "escape")
         assert stage.screen is dialog
         assert dialog.editor.text.startswith("Mine: ## Goal")
         await pilot.press("escape", "enter")  # going on is what is offered first
         await pilot.pause()
         assert stage.screen is dialog
-        await pilot.press("escape", "down", "enter")
-        await pilot.pause()
+        await press(pilot, "escape", "down", "enter")
         assert stage.screen is stage.main
         assert ids(stage) == before
 
@@ -141,8 +120,7 @@ async def test_what_could_not_help_is_refused_before_a_model_is_asked(tmp_path: 
         asked = len(stage.client.requests)
         await pilot.press("f4")
         await stage.until_text("are the goal", pilot)
-        await pilot.press("enter")
-        await pilot.pause()
+        await press(pilot, "enter")
         assert len(stage.client.requests) == asked
         assert ids(stage) == before
 
@@ -157,8 +135,7 @@ async def test_a_summary_that_would_not_help_is_not_applied(tmp_path: Path) -> N
         before.append(stage.harness.session.append(long).id)
         dialog.editor.text = "Another summary."
         await stage.until_text("are the goal", pilot)
-        await pilot.press("ctrl+s")
-        await pilot.pause()
+        await press(pilot, "ctrl+s")
         assert isinstance(stage.screen, CompactScreen)
         assert ids(stage) == before
 
@@ -167,8 +144,7 @@ async def test_with_a_focus_it_runs_at_once_with_a_line_and_escape_stops_it(tmp_
     stage = a_stage(tmp_path, Reply("## Goal\n\nHalf a summary and", hang=True))
     async with stage.run(after=looks(TURNS)) as pilot:
         before = ids(stage)
-        await write(pilot, "/compact the tests")
-        await pilot.press("enter")
+        await send(pilot, "/compact the tests")
         await until(stage.client.hanging.is_set, pilot)
         await stage.until_text("compacting 0 s", pilot)
         assert "Compacting " in stage.text()
@@ -199,8 +175,7 @@ async def test_during_a_run_it_waits_for_the_next_step(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         stage.harness.agent.submit("go")
         await until(stage.client.hanging.is_set, pilot)
-        await pilot.press("f4")
-        await pilot.pause()
+        await press(pilot, "f4")
         assert stage.screen is stage.main
         assert "before the next step" in stage.text()
         assert not stage.harness.of(CompactionStarted)
@@ -231,16 +206,14 @@ async def test_nothing_to_prune_is_said(tmp_path: Path) -> None:
     stage = real_stage(tmp_path, [Reply("Hello.")])
     async with stage.run() as pilot:
         await stage.say("hi", pilot)
-        await stage.main.controller.run("prune", "")
-        await pilot.pause()
+        await run_command(stage, pilot, "prune", "")
         assert "No old tool output is worth clearing." in stage.text()
 
 
 async def test_arrow_keys_move_where_the_summary_ends_and_the_sizes_follow(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, Reply(SUMMARY, cost=0.02), services={"price": lambda _model, usage: usage.input * 1e-4})
     async with stage.run((110, 32), after=looks(TURNS)) as pilot:
-        await pilot.press("f4")
-        await pilot.pause()
+        await press(pilot, "f4")
         dialog = stage.screen
         assert isinstance(dialog, CompactScreen)
         seen = [dialog.ends_before]
@@ -266,15 +239,13 @@ async def test_what_a_person_says_is_summarised_and_nothing_else_and_undo_takes_
         before = ids(stage)
         path = stage.harness.path()
         second = [entry.id for entry in path if isinstance(entry, UserEntry)][1]
-        await stage.main.controller.run("compact", f"#{second}")
-        await pilot.pause()
+        await run_command(stage, pilot, "compact", f"#{second}")
         await pilot.press("enter")
         await until(lambda: stage.screen.phase is CompactPhase.EDIT, pilot)
         asked = "".join(message.text for message in stage.client.requests[-1].messages)
         assert "Look at module 0." in asked
         assert "Look at module 1." not in asked
-        await pilot.press("ctrl+s")
-        await pilot.pause()
+        await press(pilot, "ctrl+s")
         added = stage.harness.path()[len(before) :]
         assert [type(entry) for entry in added] == [CompactionEntry]
         [summary] = added
@@ -283,8 +254,7 @@ async def test_what_a_person_says_is_summarised_and_nothing_else_and_undo_takes_
         sent = "".join(message.text for message in stage.harness.agent.inspector.next_request().messages)
         assert '"""Module 0."""' not in sent
         assert '"""Module 1."""' in sent
-        await stage.main.controller.run("undo", "")
-        await pilot.pause()
+        await run_command(stage, pilot, "undo", "")
         assert ids(stage) == before
 
 
@@ -294,26 +264,21 @@ async def test_any_block_and_any_row_of_the_tree_offers_it(tmp_path: Path) -> No
         view = stage.main.view
         assert view is not None
         view.transcript.focus()
-        await pilot.press("end", "k", "k", "s")
-        await pilot.pause()
+        await press(pilot, "end", "k", "k", "s")
         assert isinstance(stage.screen, CompactScreen)
         assert stage.screen.boundary is not None
-        await pilot.press("escape", "ctrl+t")
-        await pilot.pause()
-        await pilot.press("up", "up", "up", "s")
-        await pilot.pause()
+        await press(pilot, "escape", "ctrl+t")
+        await press(pilot, "up", "up", "up", "s")
         assert isinstance(stage.screen, CompactScreen)
         assert stage.screen.boundary is not None
-        await pilot.press("escape")
-        await pilot.pause()
+        await press(pilot, "escape")
         assert not any(isinstance(entry, CompactionEntry) for entry in stage.harness.path())
 
 
 async def test_a_place_before_which_there_is_nothing_says_so_and_another_can_be_chosen(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
     async with stage.run((110, 32), after=looks(TURNS)) as pilot:
-        await stage.main.controller.run("compact", "#2")
-        await pilot.pause()
+        await run_command(stage, pilot, "compact", "#2")
         assert "There is nothing before it to summarise." in stage.text()
         await pilot.press("pagedown")
         await pilot.app.workers.wait_for_complete()

@@ -12,7 +12,7 @@ from tests.support.long_walk import walked
 from tests.support.real_stage import SUMMARY, RealStage, real_stage, working_script, write_modules
 from tests.support.scripted_client import Call, Reply
 from tests.support.thoroughness import pictures
-from tests.support.ui_app import STILL, until
+from tests.support.ui_app import STILL, run_command, until
 from tui_agent.config import load_config
 from tui_agent.context.settings import ContextSettings, PruneSettings
 from tui_agent.resources import prompt
@@ -101,8 +101,7 @@ async def _panel(stage: RealStage, pilot: Any) -> None:
 
 
 async def _settings(stage: RealStage, pilot: Any) -> None:
-    await stage.main.controller.run("settings", "")
-    await pilot.pause()
+    await run_command(stage, pilot, "settings", "")
     await pilot.press(*"ui.", "down")
 
 
@@ -175,15 +174,3 @@ def test_picture(snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, 
         await play(stage, pilot, name)
 
     assert snap_compare(stage.app, terminal_size=size, run_before=act)
-
-
-def test_without_colour_the_map_still_tells_everything_apart(
-    snap_compare: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    stage = scene_stage(tmp_path, DARK)
-
-    async def act(pilot: Pilot[Any]) -> None:
-        await play(stage, pilot, "map_asks")
-
-    assert snap_compare(stage.app, terminal_size=SMALL, run_before=act)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Reply
-from tests.support.ui_app import press, until, write
+from tests.support.ui_app import press, send, until
 from tui_agent.context.settings import CacheSettings, ContextSettings
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import EffortChangeEntry, Usage
@@ -46,20 +46,6 @@ async def test_the_key_offers_what_the_model_has_and_what_is_picked_stands_besid
         assert chosen(stage) == [Effort.HIGH]
 
 
-async def test_going_back_shows_the_effort_of_the_branch(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path, *Effort)
-    async with stage.run() as pilot:
-        await stage.say("go", pilot)
-        there = stage.harness.session.leaf
-        await write(pilot, "/effort low")
-        await pilot.press("enter")
-        await stage.until_text("model (low)", pilot)
-        await stage.harness.agent.navigator.go(there)
-        await until(lambda: "model (low)" not in stage.text(), pilot)
-        await stage.harness.agent.navigator.undo()
-        await stage.until_text("model (low)", pilot)
-
-
 @pytest.mark.parametrize(
     ("typed", "levels", "told", "beside"),
     [
@@ -74,8 +60,7 @@ async def test_what_was_typed_is_taken_or_answered(
 ) -> None:
     stage = a_stage(tmp_path, *levels)
     async with stage.run((120, 30)) as pilot:
-        await write(pilot, f"/effort {typed}")
-        await pilot.press("enter")
+        await send(pilot, f"/effort {typed}")
         await until(lambda: told in " ".join(stage.text().split()), pilot)
         last = stage.text().splitlines()[-1]
         assert ("model (" in last, f"model ({beside})" in last) == (beside is not None, beside is not None)
@@ -97,8 +82,7 @@ async def test_what_a_change_may_cost_is_told_where_the_provider_remembers_enoug
     stage = a_stage(tmp_path, *Effort, reply=Reply("An answer.", usage=cached), settings=low)
     async with stage.run() as pilot:
         await stage.say("go", pilot)
-        await write(pilot, "/effort high")
-        await pilot.press("enter")
+        await send(pilot, "/effort high")
         await stage.until_text("Effort high?", pilot)
         await pilot.press("enter")
         await stage.until_text("The provider may read 1", pilot)

@@ -7,8 +7,9 @@ from typing import Any
 from textual import events
 from textual.widget import Widget
 
-from tests.support.call_log import CallLog
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
+from tests.support.ui_app import press
+from tests.test_walks import CallLog
 
 MAX_CALLS = 24
 """The boundary of errors is one for each message. Three draw a frame's background, not some hundred of Textual."""
@@ -43,8 +44,7 @@ async def test_a_letter_makes_few_calls(tmp_path: Path) -> None:
     stage = real_stage(tmp_path, working_script(1))
     async with stage.run() as pilot:
         await stage.say("look at it", pilot)
-        await pilot.press("h", "e")
-        await pilot.pause()
+        await press(pilot, "h", "e")
         # A timer can fall into one of them.
         names = min([await typed(stage, letter) for letter in "llo there"], key=len)
         assert len(names) <= MAX_CALLS, names

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.login_server import KEY as LOGIN_KEY
 from tests.support.login_server import LoginServer, browse
-from tests.support.ui_app import Stage, make_stage, screen_text, until, write
+from tests.support.ui_app import Stage, make_stage, screen_text, send, until, write
 from tui_agent.app.logins import LoginRow
 from tui_agent.app.services import FirstView, OpenRequest
 from tui_agent.model.discovery import Trial
@@ -74,8 +74,7 @@ async def test_a_key_is_pasted_unseen_tried_and_kept(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         await stage.main.controller.run("login")
         assert "key from OPENAI_API_KEY" in await shown(stage, pilot, PickScreen)
-        await write(pilot, "gro")
-        await pilot.press("enter")
+        await send(pilot, "gro")
         text = await shown(stage, pilot, ChoiceScreen)
         assert "https://console.groq.com/keys" in text
         assert "kept in the system's keyring" in text
@@ -101,8 +100,7 @@ async def test_a_refused_key_is_not_kept_and_asked_for_again(tmp_path: Path) -> 
             await shown(stage, pilot, ChoiceScreen)
             await pilot.press("enter")
             await shown(stage, pilot, LineScreen)
-            await write(pilot, key)
-            await pilot.press("enter")
+            await send(pilot, key)
             if key != KEY:
                 text = await shown(stage, pilot, ChoiceScreen)
                 assert "Groq refuses the key" in text
@@ -121,8 +119,7 @@ async def test_a_key_that_could_not_be_tried_is_kept_when_the_user_says_so(tmp_p
         await shown(stage, pilot, ChoiceScreen)
         await pilot.press("enter")
         await shown(stage, pilot, LineScreen)
-        await write(pilot, KEY)
-        await pilot.press("enter")
+        await send(pilot, KEY)
         await until(lambda: "Keep it all the same" in screen_text(stage), pilot)
         await pilot.press(*(["enter"] if keep else ["down", "enter"]))
         if not keep:
@@ -178,13 +175,11 @@ async def test_a_first_start_begins_with_it_and_ends_with_a_model(tmp_path: Path
         await shown(stage, pilot, ChoiceScreen)
         await pilot.press("enter")
         await shown(stage, pilot, PickScreen)
-        await write(pilot, "groq")
-        await pilot.press("enter")
+        await send(pilot, "groq")
         await shown(stage, pilot, ChoiceScreen)
         await pilot.press("enter")
         await shown(stage, pilot, LineScreen)
-        await write(pilot, KEY)
-        await pilot.press("enter")
+        await send(pilot, KEY)
         await until(lambda: stage.agent.model == "groq/llama", pilot)
         await until(lambda: stage.app.screen is stage.main, pilot)
         assert stage.saved["model"] == "groq/llama"
@@ -236,38 +231,20 @@ async def test_signing_in_opens_the_page_and_takes_its_answer(
             if way == "browser":
                 await browse(opened[0])
             else:
-                await write(pilot, "not a code")
-                await pilot.press("enter")
+                await send(pilot, "not a code")
                 assert "has no code" in await shown(stage, pilot, ChoiceScreen)
                 await pilot.press("enter")
                 await until(lambda: "Sign in with the browser" in screen_text(stage), pilot)
                 await pilot.press("down", "enter")
                 await shown(stage, pilot, LineScreen)
                 async with httpx.AsyncClient(trust_env=False) as browser:
-                    await write(pilot, (await browser.get(opened[-1])).headers["location"])
-                await pilot.press("enter")
+                    await send(pilot, (await browser.get(opened[-1])).headers["location"])
             await until(task.done, pilot)
             await pilot.pause()
             assert logins.kept == {"openrouter": LOGIN_KEY}
             assert "You are signed in to OpenRouter" in stage.main.notice.message
             assert not isinstance(stage.app.screen, LineScreen)
             assert LOGIN_KEY not in screen_text(stage)
-
-
-async def test_signing_in_can_be_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with LoginServer() as server:
-        stage = staged(tmp_path, Accounts(server))
-        async with stage.run() as pilot:
-            monkeypatch.setattr(stage.app, "open_url", lambda _url: None)
-            task = stage.main.controller.begin("login", "openrouter")
-            await shown(stage, pilot, ChoiceScreen)
-            await pilot.press("enter")
-            await shown(stage, pilot, LineScreen)
-            await pilot.press("escape")
-            await until(lambda: "Sign in with the browser" in screen_text(stage), pilot)
-            await pilot.press("escape")
-            await until(task.done, pilot)
-            assert server.posts == []
 
 
 class Devices(Accounts):

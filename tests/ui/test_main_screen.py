@@ -6,7 +6,6 @@ import sys
 import threading
 from collections.abc import Iterable
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 from textual import events
@@ -14,7 +13,20 @@ from textual.widgets import Input
 
 from tests.support import settled
 from tests.support.fake_agent import FakeAgent
-from tests.support.ui_app import STILL, make_app, make_stage, press_at_once, screen_text, until, write
+from tests.support.ui_app import (
+    STILL,
+    Stage,
+    emit,
+    make_app,
+    make_stage,
+    press,
+    press_at_once,
+    run_command,
+    screen_text,
+    send,
+    until,
+    write,
+)
 from tui_agent.agent.events import (
     AnswerDelta,
     Notice,
@@ -47,7 +59,6 @@ from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, SESSION_STYLES, TuiAgen
 from tui_agent.ui.screens.compact import CompactScreen
 from tui_agent.ui.screens.dialogs import LineScreen
 from tui_agent.ui.screens.help import HelpScreen
-from tui_agent.ui.widgets import status
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 
@@ -63,22 +74,7 @@ def answer(text: str, *, cached: int = 0) -> AssistantEntry:
 # -- what is shown ------------------------------------------------------------------------------------------
 
 
-async def test_it_shows_where_it_is_and_what_the_next_request_is(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run((100, 24)) as pilot:
-        stage.agent.append(user("Why is it slow?"), answer("Because.", cached=920))
-        await pilot.pause()
-        text = screen_text(stage)
-        assert "Why is it slow?" in text.splitlines()[0]
-        assert "/home/ada/src/shop (main*)" in text
-        assert "~84.2k / 200k 42%" in text
-        assert "cache 92%" in text
-        assert "$0.42" in text
-        assert "build · claude-sonnet-4-5 · #2" in text
-
-
-async def test_the_whole_screen_is_a_handful_of_nodes(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_the_whole_screen_is_a_handful_of_nodes(stage: Stage) -> None:
     async with stage.run() as pilot:
         for number in range(100):
             stage.agent.append(user(f"question {number}"), answer("# yes\n\n- a\n- b\n"))
@@ -86,78 +82,53 @@ async def test_the_whole_screen_is_a_handful_of_nodes(tmp_path: Path) -> None:
         assert len(list(stage.app.screen.walk_children())) < 40
 
 
-async def test_the_status_line_says_what_goes_on_and_ticks_only_then(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_the_status_line_says_what_goes_on_and_ticks_only_then(stage: Stage) -> None:
     async with stage.run() as pilot:
         assert stage.main.status.ticking is None
-        stage.agent.emit(RunStarted(), RequestStarted(1, "m"))
-        await pilot.pause()
+        await emit(stage, pilot, RunStarted(), RequestStarted(1, "m"))
         assert "◐ working 0 s · esc stops it" in screen_text(stage)
         assert "esc interrupt" in screen_text(stage)
         assert stage.main.status.ticking is not None
-        stage.agent.emit(AnswerDelta("hello"))
-        await pilot.pause()
+        await emit(stage, pilot, AnswerDelta("hello"))
         assert "working 0 s · ~1 tokens" in screen_text(stage)
-        stage.agent.emit(RetryScheduled(2, 4, 12.0, "busy"))
-        await pilot.pause()
+        await emit(stage, pilot, RetryScheduled(2, 4, 12.0, "busy"))
         assert "retry in 12 s, attempt 2 of 4: busy · esc stops it" in screen_text(stage)
-        stage.agent.emit(RunEnded("done"))
-        await pilot.pause()
+        await emit(stage, pilot, RunEnded("done"))
         assert stage.main.status.ticking is None
         assert "esc interrupt" not in screen_text(stage)
         assert "working" not in screen_text(stage)
 
 
-async def test_the_keys_that_work_are_looked_for_once_for_changes_told_together(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_failed_run_is_one_sentence_with_the_key_that_helps(stage: Stage) -> None:
     async with stage.run() as pilot:
-        with patch.object(status, "hints_of", wraps=status.hints_of) as looked:
-            for _ in range(5):
-                stage.main.refresh_bindings()
-            await pilot.pause()
-        assert looked.call_count == 1
-
-
-async def test_a_failed_run_is_one_sentence_with_the_key_that_helps(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        stage.agent.emit(RunStarted(), RunEnded("error", "The key was refused: set ANTHROPIC_API_KEY. [/x]"))
-        await pilot.pause()
+        await emit(stage, pilot, RunStarted(), RunEnded("error", "The key was refused: set ANTHROPIC_API_KEY. [/x]"))
         assert "✗ The key was refused: set ANTHROPIC_API_KEY. [/x]  f8 retry" in screen_text(stage)
-        await pilot.press("f8")
-        await pilot.pause()
+        await press(pilot, "f8")
         assert stage.agent.calls == []  # nothing was ever sent: there is nothing to retry
         stage.agent.append(user("hi"))
-        await pilot.press("f8")
-        await pilot.pause()
+        await press(pilot, "f8")
         assert stage.agent.calls == ["retry"]
         assert not stage.main.notice.display
 
 
-async def test_a_failed_answer_is_told_once_in_the_conversation(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_failed_answer_is_told_once_in_the_conversation(stage: Stage) -> None:
     async with stage.run() as pilot:
         error = "The provider has no such model."
         stage.agent.append(user("hi"), AssistantEntry(parts=(), model="m", finish="error", error=error))
-        stage.agent.emit(RunStarted(), RunEnded("error", error))
-        await pilot.pause()
+        await emit(stage, pilot, RunStarted(), RunEnded("error", error))
         assert screen_text(stage).count(error) == 1
         assert f"✗ {error} · f8 retry" in screen_text(stage)
         assert not stage.main.notice.display
-        await pilot.press("f8")
-        await pilot.pause()
+        await press(pilot, "f8")
         assert stage.agent.calls == ["retry"]
 
 
-async def test_warnings_that_a_run_takes_from_the_screen_can_be_read_again(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_warnings_that_a_run_takes_from_the_screen_can_be_read_again(stage: Stage) -> None:
     async with stage.run((100, 24)) as pilot:
         stage.agent.emit(Notice("A skill is broken.", "warning"))
-        stage.agent.emit(Notice("A server is gone.", "warning", "mcp"))
-        await pilot.pause()
+        await emit(stage, pilot, Notice("A server is gone.", "warning", "mcp"))
         assert "/doctor" not in screen_text(stage)
-        stage.agent.emit(RunStarted())
-        await pilot.pause()
+        await emit(stage, pilot, RunStarted())
         assert "A skill is broken." not in screen_text(stage)
         assert "▲ 2 /doctor" in screen_text(stage)
         await stage.main.controller.run("doctor", "")
@@ -165,35 +136,27 @@ async def test_warnings_that_a_run_takes_from_the_screen_can_be_read_again(tmp_p
         await pilot.pause()
         assert "A skill is broken." in screen_text(stage)
         assert "A server is gone." in screen_text(stage)
-        await pilot.press("escape")
-        await pilot.pause()
+        await press(pilot, "escape")
         assert "▲" not in screen_text(stage)
 
 
-async def test_a_full_disk_gives_the_text_back(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_full_disk_gives_the_text_back(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.agent.failing = StoreFull("There is no room left on the disk.")
-        await write(pilot, "keep me")
-        await pilot.press("enter")
-        await pilot.pause()
+        await send(pilot, "keep me")
         assert "There is no room left on the disk." in screen_text(stage)
         assert stage.main.prompt.text == "keep me"
 
 
-async def test_what_waits_in_the_queue_is_shown_and_counted(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_what_waits_in_the_queue_is_shown_and_counted(stage: Stage) -> None:
     async with stage.run() as pilot:
-        stage.agent.emit(RunStarted(), QueueChanged(tuple("abcdef"), ("g",)))
-        await pilot.pause()
+        await emit(stage, pilot, RunStarted(), QueueChanged(tuple("abcdef"), ("g",)))
         assert "and 4 more" in screen_text(stage)
-        stage.agent.emit(QueueChanged())
-        await pilot.pause()
+        await emit(stage, pilot, QueueChanged())
         assert not stage.view.waiting.display
 
 
-async def test_what_waits_when_a_run_is_stopped_comes_back_into_the_prompt(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_what_waits_when_a_run_is_stopped_comes_back_into_the_prompt(stage: Stage) -> None:
     async with stage.run() as pilot:
         for text in ("go", "and the tests", "then the docs"):
             stage.agent.submit(text, follow_up="docs" in text)
@@ -206,18 +169,9 @@ async def test_what_waits_when_a_run_is_stopped_comes_back_into_the_prompt(tmp_p
         assert not stage.agent.queue.steer
 
 
-async def test_the_conversation_knows_its_width_however_early_it_was_opened(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run((120, 40)) as pilot:
-        before = stage.view.transcript.model.width
-        await pilot.resize_terminal(121, 40)
-        await until(lambda: stage.view.transcript.model.width == before + 1, pilot)
-
-
 async def test_the_terminals_focus_restyles_nothing_but_what_had_the_focus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         app, restyled = stage.app, list[str]()
         monkeypatch.setattr(Transcript, "notify_style_update", lambda pane: restyled.append(pane.css_identifier))
@@ -232,8 +186,7 @@ async def test_the_terminals_focus_restyles_nothing_but_what_had_the_focus(
         await until(lambda: bool(restyled), pilot)
 
 
-async def test_what_is_typed_and_sent_before_the_session_is_there_is_sent_to_it(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_what_is_typed_sent_or_pressed_before_the_session_is_there_does_its_work_then(stage: Stage) -> None:
     gate = asyncio.Event()
 
     async def load() -> tuple[AppServices, FirstView]:
@@ -242,35 +195,19 @@ async def test_what_is_typed_and_sent_before_the_session_is_there_is_sent_to_it(
 
     app = TuiAgentApp(load, Look(STILL.theme, STILL.reduced_motion))
     async with app.run_test() as pilot:
-        await write(pilot, "early")
-        await pilot.press("enter")
+        await send(pilot, "early")
         assert app.main.prompt.text == ""
+        await press(pilot, "f1")
+        assert app.screen is app.main
         gate.set()
         await until(lambda: stage.agents and stage.agent.sent, pilot)
         assert stage.agent.sent == [("early", False)]
-
-
-async def test_a_key_before_the_session_is_there_does_its_work_then(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    gate = asyncio.Event()
-
-    async def load() -> tuple[AppServices, FirstView]:
-        await gate.wait()
-        return stage.services, FirstView()
-
-    app = TuiAgentApp(load, Look(STILL.theme, STILL.reduced_motion))
-    async with app.run_test() as pilot:
-        await pilot.press("f1")
-        await pilot.pause()
-        assert app.screen is app.main
-        gate.set()
         await until(lambda: isinstance(app.screen, HelpScreen), pilot)
 
 
 async def test_what_is_sent_while_no_session_can_be_opened_comes_back_and_tries_again(
-    tmp_path: Path,
+    stage: Stage,
 ) -> None:
-    stage = make_stage(tmp_path)
     really, locked = stage.services.open_session, True
 
     def open_session(request: OpenRequest) -> Session:
@@ -282,8 +219,7 @@ async def test_what_is_sent_while_no_session_can_be_opened_comes_back_and_tries_
     app = make_app(stage.services)
     async with app.run_test() as pilot:
         await until(lambda: "locked" in app.main.notice.message, pilot)
-        await write(pilot, "a thought")
-        await pilot.press("enter")
+        await send(pilot, "a thought")
         await until(lambda: app.main.prompt.text == "a thought", pilot)
         locked = False
         await pilot.press("enter")
@@ -292,16 +228,14 @@ async def test_what_is_sent_while_no_session_can_be_opened_comes_back_and_tries_
 
 
 async def test_what_is_sent_when_nothing_can_be_saved_any_more_stays_in_the_prompt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = make_stage(tmp_path)
     async with stage.run((100, 30)) as pilot:
         stage.store.path.unlink()
         with pytest.raises(StoreReadOnly):
             stage.store.rename(stage.agent.session.id, "a title")
         monkeypatch.setattr(type(stage.agent.session), "read_only", property(lambda _session: True))
-        await write(pilot, "a thought")
-        await pilot.press("enter")
+        await send(pilot, "a thought")
         await until(lambda: "was deleted or replaced" in stage.main.notice.message, pilot)
         assert stage.main.prompt.text == "a thought"
         assert stage.agent.sent == []
@@ -338,9 +272,8 @@ async def test_it_starts_with_a_prompt_of_the_command_line(tmp_path: Path) -> No
 
 
 async def test_one_goes_on_writing_while_a_long_session_is_forked_or_added_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = make_stage(tmp_path)
     go_on = threading.Event()
     fork, load = stage.store.fork, EntryReader.load
 
@@ -381,17 +314,14 @@ async def test_a_session_read_only_takes_no_message(tmp_path: Path) -> None:
 
     stage = make_stage(tmp_path, open_session=open_session, close_session=lambda _session: None)
     async with stage.run() as pilot:
-        await write(pilot, "hello")
-        await pilot.press("enter")
-        await pilot.pause()
+        await send(pilot, "hello")
         assert stage.agent.sent == []
         text = screen_text(stage)
         assert "read only" in text
         assert "fork continues in a copy" in text
         for command in ("compact", "prune"):
             stage.main.notice.clear()
-            await stage.main.controller.run(command)
-            await pilot.pause()
+            await run_command(stage, pilot, command)
             assert stage.app.screen is stage.main, "no summary is paid for that can't be kept"
             assert stage.main.notice.message == READ_ONLY
 
@@ -399,40 +329,33 @@ async def test_a_session_read_only_takes_no_message(tmp_path: Path) -> None:
 # -- commands -----------------------------------------------------------------------------------------------
 
 
-async def test_an_unknown_command_is_answered_with_close_names(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_an_unknown_command_is_answered_with_close_names(stage: Stage) -> None:
     async with stage.run() as pilot:
-        await write(pilot, "/modle")
-        await pilot.press("enter")
-        await pilot.pause()
+        await send(pilot, "/modle")
         assert "There is no command /modle. Did you mean /mode or /model?" in screen_text(stage)
         assert stage.agent.sent == []
 
 
-async def test_every_command_runs_without_an_argument(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_every_command_runs_without_an_argument(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.agent.append(user("hi"), answer("there"))
         for command in command_table():
             if command.name in {"quit", "new", "fork"}:
                 continue
-            await stage.main.controller.run(command.name, "")
-            await pilot.pause()
+            await run_command(stage, pilot, command.name, "")
             while len(stage.app.screen_stack) > 1:
                 stage.app.pop_screen()
                 await pilot.pause()
         assert stage.app.is_running
 
 
-async def test_the_compact_button_is_clicked(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_the_compact_button_is_clicked(stage: Stage) -> None:
     async with stage.run((100, 24)) as pilot:
         await pilot.click("Gauge", offset=(94, 0))
         await until(lambda: isinstance(stage.app.screen, CompactScreen), pilot)
 
 
-async def test_letters_that_do_nothing_to_a_block_go_to_the_prompt(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_letters_that_do_nothing_to_a_block_go_to_the_prompt(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.agent.append(user("first"), answer("a"))
         await pilot.pause()
@@ -441,46 +364,25 @@ async def test_letters_that_do_nothing_to_a_block_go_to_the_prompt(tmp_path: Pat
         await pilot.press("n", "y")
         assert stage.view.transcript.has_focus, "bound letters stay"
         await until(lambda: stage.app.clipboard == "a", pilot)
-        await pilot.press("g", "o", "n", "e")
-        await pilot.pause()
+        await press(pilot, "g", "o", "n", "e")
         assert stage.main.prompt.text == "gone"
         assert stage.main.prompt.has_focus
         await until(lambda: "esc prompt" not in str(stage.main.status.render()), pilot)
 
 
-async def test_undo_during_a_run_is_refused(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_undo_during_a_run_is_refused(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.agent.append(user("first"))
-        stage.agent.emit(RunStarted())
-        await pilot.pause()
-        await stage.main.controller.run("undo", "")
-        await pilot.pause()
+        await emit(stage, pilot, RunStarted())
+        await run_command(stage, pilot, "undo", "")
         assert stage.agent.session.leaf == 1
         assert "press Escape first" in screen_text(stage)
 
 
-async def test_mode_and_rename(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        for mode in ("auto-edit", "plan", "build", "auto-edit"):
-            await pilot.press("shift+tab")
-            await pilot.pause()
-            assert stage.agent.mode == mode
-        assert "auto-edit · claude" in screen_text(stage)
-        await write(pilot, "/rename My title")
-        await pilot.press("enter")
-        await pilot.pause()
-        assert "My title" in screen_text(stage).splitlines()[0]
-        assert stage.agent.session.info.title == "My title"
-
-
-async def test_rename_without_a_title_asks_and_swallows_no_command(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_rename_without_a_title_asks_and_swallows_no_command(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.agent.session.set_title("Old")
-        await write(pilot, "/rename")
-        await pilot.press("enter")
+        await send(pilot, "/rename")
         await until(lambda: isinstance(stage.app.screen, LineScreen), pilot)
         assert stage.app.screen.query_one(Input).value == "Old"
         await pilot.press("escape")
@@ -507,8 +409,7 @@ async def test_copy_takes_the_last_answer_as_written(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (200, 50)])
-async def test_one_help_finds_and_runs_commands_the_most_used_first(tmp_path: Path, size: tuple[int, int]) -> None:
-    stage = make_stage(tmp_path)
+async def test_one_help_finds_and_runs_commands_the_most_used_first(stage: Stage, size: tuple[int, int]) -> None:
     async with stage.run(size) as pilot:
         await pilot.press("f1")
         await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
@@ -533,8 +434,7 @@ def test_names_keys_and_aliases_are_unique() -> None:
     assert len(keys) == len(set(keys))
 
 
-async def test_a_terminal_that_is_too_small_says_so_until_it_is_larger(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_terminal_that_is_too_small_says_so_until_it_is_larger(stage: Stage) -> None:
     async with stage.run((60, 20)) as pilot:
         assert "needs" not in screen_text(stage)
         await pilot.resize_terminal(60, 7)
@@ -548,10 +448,9 @@ async def test_a_terminal_that_is_too_small_says_so_until_it_is_larger(tmp_path:
         await until(lambda: "needs" not in screen_text(stage), pilot)
 
 
-async def test_styles_read_after_the_first_paint_change_nothing_of_it(tmp_path: Path) -> None:
+async def test_styles_read_after_the_first_paint_change_nothing_of_it(stage: Stage) -> None:
     every = (*FIRST_STYLES, *SESSION_STYLES, *LATER_STYLES)
     assert sorted(every) == sorted(path.name for path in style_path("").glob("*.tcss"))
-    stage = make_stage(tmp_path)
     async with stage.run():
         main = stage.app.main
         for widget in (main, main.header, main.body, main.notice, main.popup, main.prompt, main.gauge, main.status):
@@ -561,35 +460,30 @@ async def test_styles_read_after_the_first_paint_change_nothing_of_it(tmp_path: 
 
 
 async def test_the_key_that_stops_a_command_is_offered_no_longer_than_the_command_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         monkeypatch.setattr(FakeAgent, "occupied", True)
         stage.agent.emit(ToolStarted("$1", "$", "ls", ""))
         await until(lambda: "interrupt" in screen_text(stage), pilot)
-        stage.agent.emit(ToolFinished("$1", "$", "completed", ToolMetadata(exit_code=0), 0.1))
-        await pilot.pause()
+        await emit(stage, pilot, ToolFinished("$1", "$", "completed", ToolMetadata(exit_code=0), 0.1))
         monkeypatch.setattr(FakeAgent, "occupied", False)
         stage.agent.append(ShellEntry(command="ls", output=""))
         await until(lambda: "interrupt" not in screen_text(stage), pilot)
 
 
-async def test_what_is_sent_from_further_up_is_seen_and_a_command_leaves_the_place(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_what_is_sent_from_further_up_is_seen_and_a_command_leaves_the_place(stage: Stage) -> None:
     async with stage.run((80, 24)) as pilot:
         for number in range(30):
             stage.agent.append(user(f"question {number}"), answer(f"answer {number}"))
         transcript = stage.view.transcript
         await pilot.press("ctrl+home")
         await until(lambda: not transcript.following, pilot)
-        await write(pilot, "/status")
-        await pilot.press("enter")
+        await send(pilot, "/status")
         await until(lambda: not stage.main.prompt.text and stage.app.screen is not stage.main, pilot)
         await pilot.press("escape")
         await until(lambda: stage.app.screen is stage.main, pilot)
         assert not transcript.following
-        await write(pilot, "and this?")
-        await pilot.press("enter")
+        await send(pilot, "and this?")
         await until(lambda: stage.agent.sent, pilot)
         assert transcript.following

@@ -10,7 +10,7 @@ import pytest
 from tests.support.mcp_place import QUICK, Place
 from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Reply
-from tests.support.ui_app import make_stage, screen_text, until, write
+from tests.support.ui_app import make_stage, screen_text, send, until, write
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.mcp.records import (
     LoginState,
@@ -25,7 +25,7 @@ from tui_agent.app.frontend import EquipmentLine, EquipmentPage, Heading
 from tui_agent.session.entries import FilePart, UserEntry
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.task import TaskTool
-from tui_agent.ui.screens.equipment import EquipmentScreen, facts_text
+from tui_agent.ui.screens.equipment import EquipmentScreen
 from tui_agent.ui.screens.viewer import ViewerScreen
 
 SPECS = (AgentSpec("explore", "finds and reads", prompt="You explore."),)
@@ -104,8 +104,7 @@ async def test_prompts_complete_as_commands_and_say_what_they_need(tmp_path: Pat
         await pilot.press("tab", "enter")
         await until(lambda: "/tracker:review needs SUBJECT" in str(stage.main.notice.render()), pilot)
         stage.main.prompt.reset()
-        await write(pilot, "/tracker:review the whole loop")
-        await pilot.press("enter")
+        await send(pilot, "/tracker:review the whole loop")
         await until(lambda: len(stage.client.requests) == 1, pilot)
         assert "Please review the whole loop." in stage.client.requests[0].messages[-1].text
 
@@ -222,14 +221,6 @@ async def test_the_login_page_is_opened_and_a_login_is_given_up(
         assert opened == ["https://vault.example/authorize?client_id=4711&state=abc"]
         await pilot.press("up", "i")
         await until(lambda: servers.done == ["sign out docs"], pilot)
-
-
-def test_too_many_tools_are_said_to_go_through_one(tmp_path: Path) -> None:
-    del tmp_path
-    assert facts_text(SERVERS, 200_000) == "2 of 5 servers ready · 3 tools · 2.4k tokens of schemas, 1.2% of the window"
-    assert facts_text([replace(server, on_demand=True) for server in SERVERS], 8_000).endswith(
-        "29.4% of the window · 3 loaded on demand"
-    )
 
 
 LINES = [

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.fake_agent import FakeAgent
-from tests.support.ui_app import Stage, make_stage, press, screen_text, until, write
+from tests.support.ui_app import Stage, make_stage, screen_text, send, until, write
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.events import Notice
 from tui_agent.agent.knowledge.commands import UserCommand
@@ -44,8 +44,7 @@ def make(tmp_path: Path) -> tuple[Stage, list[FakeAgent]]:
 
 
 async def enter(pilot: Any, text: str) -> None:
-    await write(pilot, f"{text} ")
-    await press(pilot, "enter")
+    await send(pilot, f"{text} ")
 
 
 def offered(stage: Stage) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from textual.content import Content
 from textual.widgets import Static
 
-from tests.support.ui_app import Stage, make_stage, screen_text, until
+from tests.support.ui_app import Stage, make_stage, run_command, screen_text, until
 from tui_agent.app.copy_commands import last_code
 from tui_agent.app.frontend import Choice, LongText, TextLine
 from tui_agent.app.report_commands import todo_lines
@@ -53,8 +53,7 @@ async def test_copying(stage: Stage) -> None:
 
         async def copied(argument: str) -> Any:
             stage.app.copy_to_clipboard("")
-            await stage.main.controller.run("copy", argument)
-            await pilot.pause()
+            await run_command(stage, pilot, "copy", argument)
             return stage.app.clipboard
 
         assert await copied("") == ANSWER
@@ -102,9 +101,8 @@ def test_pages() -> None:
     ids=["report", "choice", "line", "long text"],
 )
 async def test_a_dialog_shows_its_title_and_its_keys_in_any_size(
-    tmp_path: Path, size: tuple[int, int], dialog: Any
+    stage: Stage, size: tuple[int, int], dialog: Any
 ) -> None:
-    stage = make_stage(tmp_path)
     async with stage.run(size) as pilot:
         shown = dialog()
         stage.app.push_screen(shown)

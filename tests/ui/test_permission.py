@@ -11,7 +11,7 @@ import pytest
 from textual.widgets import Input
 
 from tests.support.thoroughness import NIGHTLY
-from tests.support.ui_app import STILL, Stage, make_stage, press_at_once, screen_text, until, write
+from tests.support.ui_app import STILL, Stage, emit, make_stage, press, press_at_once, screen_text, send, until, write
 from tui_agent.agent.events import (
     Decision,
     PermissionAnswer,
@@ -63,8 +63,7 @@ async def asked(
     settings = STILL.model_copy(update={"permission_grace": grace} if grace else {})
     stage = make_stage(tmp_path, settings=settings, **given)
     async with stage.run(size) as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(request))
-        await pilot.pause()
+        await emit(stage, pilot, RunStarted(), PermissionAsked(request))
         yield stage, pilot
 
 
@@ -82,8 +81,7 @@ async def asked(
 )
 async def test_a_key_answers(tmp_path: Path, key: str, decision: Decision | None) -> None:
     async with asked(tmp_path, bash()) as (stage, pilot):
-        await pilot.press(key)
-        await pilot.pause()
+        await press(pilot, key)
         assert stage.agent.answers == ([("c1", PermissionAnswer(decision))] if decision else [])
         assert stage.view.question.display is (decision is None)
         assert stage.main.prompt.has_focus is (decision is not None)
@@ -129,15 +127,13 @@ async def test_words_in_the_prompt_keep_the_keys_until_tab(tmp_path: Path) -> No
     stage = make_stage(tmp_path, settings=STILL.model_copy(update={"typing_pause": 0.4}), clock=lambda: now)
     async with stage.run() as pilot:
         await pilot.press("u", "space")
-        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
-        await pilot.pause()
+        await emit(stage, pilot, RunStarted(), PermissionAsked(bash()))
         now += 3600
         await pilot.press("2", "y", "1")
         assert stage.main.prompt.text == "u 2y1"
         assert stage.agent.answers == []
         assert "tab: answer with a key" in screen_text(stage)
-        await pilot.press("tab", "1")
-        await pilot.pause()
+        await press(pilot, "tab", "1")
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.ONCE))]
         assert stage.main.prompt.text == "u 2y1"
         assert stage.main.prompt.has_focus
@@ -153,8 +149,7 @@ async def test_an_emptied_prompt_gives_the_keys_back_after_a_pause(tmp_path: Pat
         assert not stage.view.question.armed
         now += 0.5
         await until(lambda: stage.view.question.armed, pilot)
-        await pilot.press("1")
-        await pilot.pause()
+        await press(pilot, "1")
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.ONCE))]
 
 
@@ -170,8 +165,7 @@ async def test_sentences_with_digits_and_pauses_answer_nothing(tmp_path: Path) -
             at = chance.randrange(1, len(text))
             stage.main.prompt.set_draft(text[:at])
             now += chance.choice((0.1, 2.0, 60.0))
-            stage.agent.emit(PermissionAsked(bash(f"q{number}")))
-            await pilot.pause()
+            await emit(stage, pilot, PermissionAsked(bash(f"q{number}")))
             press_at_once(stage.app, *text[at:])
             now += 5
             await until(lambda text=text: stage.main.prompt.text == text, pilot)
@@ -195,22 +189,18 @@ async def test_prose_never_answers(tmp_path: Path, text: str) -> None:
 
 async def test_enter_takes_a_choice_only_after_moving_to_it(tmp_path: Path) -> None:
     async with asked(tmp_path, bash()) as (stage, pilot):
-        await pilot.press("enter")
-        await pilot.pause()
+        await press(pilot, "enter")
         assert stage.agent.answers == []
-        await pilot.press("down", "enter")
-        await pilot.pause()
+        await press(pilot, "down", "enter")
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.ONCE))]
 
 
 async def test_escape_leaves_the_note_first_then_stops_the_run(tmp_path: Path) -> None:
     async with asked(tmp_path, bash()) as (stage, pilot):
-        await pilot.press("e", "x", "escape")
-        await pilot.pause()
+        await press(pilot, "e", "x", "escape")
         assert stage.agent.calls == []
         assert stage.view.question.display
-        await pilot.press("escape")
-        await pilot.pause()
+        await press(pilot, "escape")
         assert stage.agent.calls == ["interrupt"]
         assert not stage.view.question.display
         assert stage.main.prompt.has_focus
@@ -218,21 +208,17 @@ async def test_escape_leaves_the_note_first_then_stops_the_run(tmp_path: Path) -
 
 async def test_questions_queue(tmp_path: Path) -> None:
     async with asked(tmp_path, bash(), size=(100, 30)) as (stage, pilot):
-        stage.agent.emit(PermissionAsked(edit()))
-        await pilot.pause()
+        await emit(stage, pilot, PermissionAsked(edit()))
         assert "(1 more)" in screen_text(stage)
-        await pilot.press("y")
-        await pilot.pause()
+        await press(pilot, "y")
         assert "Change x.py" in screen_text(stage)
-        await pilot.press("n")
-        await pilot.pause()
+        await press(pilot, "n")
         assert [call_id for call_id, _answer in stage.agent.answers] == ["c1", "c2"]
 
 
 async def test_a_question_settled_elsewhere_goes_away(tmp_path: Path) -> None:
     async with asked(tmp_path, bash()) as (stage, pilot):
-        stage.agent.emit(PermissionSettled("c1", Decision.DENY))
-        await pilot.pause()
+        await emit(stage, pilot, PermissionSettled("c1", Decision.DENY))
         assert not stage.view.question.display
         assert stage.main.prompt.has_focus
 
@@ -247,22 +233,15 @@ async def test_the_line_of_keys_tells_every_answer_there_is(stage: Stage) -> Non
         stage.view.question.clear()
         stage.agent.emit(PermissionAsked(replace(bash(), call_id="c2", rules=())))
         await until(lambda: "a always" not in str(stage.main.status.render()), pilot)
+        await press(pilot, "a")
+        assert len(stage.agent.answers) == 1
         assert "e no, but …" in str(stage.main.status.render())
-
-
-async def test_without_a_rule_always_cannot_be_chosen(tmp_path: Path) -> None:
-    async with asked(tmp_path, replace(bash(), rules=())) as (stage, pilot):
-        await pilot.press("a")
-        await pilot.pause()
-        assert stage.agent.answers == []
 
 
 async def test_words_sent_while_a_question_waits_say_no_and_what_instead(tmp_path: Path) -> None:
     async with asked(tmp_path, bash()) as (stage, pilot):
         await pilot.click("Prompt")
-        await write(pilot, "why 2")
-        await pilot.press("enter")
-        await pilot.pause()
+        await send(pilot, "why 2")
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.DENY, "why 2"))]
         assert stage.agent.sent == []
         assert stage.main.prompt.text == ""
@@ -270,12 +249,11 @@ async def test_words_sent_while_a_question_waits_say_no_and_what_instead(tmp_pat
 
 @pytest.mark.parametrize("size", [(40, 12), (60, 18), (60, 20)])
 async def test_a_question_on_a_small_screen_shows_what_changes_and_every_answer(
-    tmp_path: Path, size: tuple[int, int]
+    stage: Stage, size: tuple[int, int]
 ) -> None:
     context = "".join(f" before {number}\n" for number in range(9))
     diff = f"--- a/x.py\n+++ b/x.py\n@@ -1,10 +1,10 @@\n{context}-old line\n+new line\n"
     request = replace(edit(), needs=(PermissionNeed(Permission.EDIT, "x.py", diff, "diff"),))
-    stage = make_stage(tmp_path)
     async with stage.run(size) as pilot:
         stage.agent.emit(RunStarted(), PermissionAsked(request))
         await until(lambda: "old line" in screen_text(stage), pilot)
@@ -293,8 +271,7 @@ async def test_a_long_diff_scrolls_and_leaves_the_answers_in_sight(tmp_path: Pat
         assert "6 change the rule first" in screen_text(stage)
         assert stage.view.transcript.size.height > 1
         assert "line 0" in screen_text(stage)
-        await pilot.press("pagedown", "pagedown")
-        await pilot.pause()
+        await press(pilot, "pagedown", "pagedown")
         assert "line 0 " not in screen_text(stage)
         assert "1 yes, once" in screen_text(stage)
         assert "more lines · PgDn · o opens" in screen_text(stage)
@@ -354,8 +331,7 @@ async def test_a_loop_shows_the_call_its_results_and_a_way_to_stop(tmp_path: Pat
         highlighted = stage.view.question.query_one(PermissionChoices).highlighted_option
         assert highlighted is not None
         assert highlighted.id == "stop", "whoever presses Enter without reading does not go on"
-        await pilot.press("5")
-        await pilot.pause()
+        await press(pilot, "5")
         assert stage.agent.answers == [("c4", PermissionAnswer(Decision.STOP))]
 
 
@@ -372,25 +348,20 @@ def test_rules_are_told_in_words() -> None:
 
 async def test_an_answer_for_the_project_and_a_rule_that_was_changed_first(tmp_path: Path) -> None:
     async with asked(tmp_path, bash()) as (stage, pilot):
-        await pilot.press("r")
-        await pilot.pause()
+        await press(pilot, "r")
         offered = "rm -rf build && make [all]"
         assert stage.view.question.query(Input).last().value == offered
         assert "allow bash:  * stands for anything. Enter takes it, Escape goes back" in screen_text(stage)
-        await pilot.press(*["backspace"] * len(" && make [all]"), "space", "asterisk", "enter")
-        await pilot.pause()
+        await press(pilot, *["backspace"] * len(" && make [all]"), "space", "asterisk", "enter")
         assert "always in this session: commands that begin with “rm -rf build”" in screen_text(stage)
-        await pilot.press("p")
-        await pilot.pause()
+        await press(pilot, "p")
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.PROJECT, patterns=("rm -rf build *",)))]
 
 
 async def test_a_rule_that_was_looked_at_and_left_is_as_offered(tmp_path: Path) -> None:
     async with asked(tmp_path, bash()) as (stage, pilot):
-        await pilot.press("6")
-        await pilot.pause()
+        await press(pilot, "6")
         await pilot.press("x", "escape")
         await until(lambda: "stands for anything" not in screen_text(stage), pilot)
-        await pilot.press("a")
-        await pilot.pause()
+        await press(pilot, "a")
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.SESSION))]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.fake_agent import FakeAgent
-from tests.support.ui_app import Stage, make_stage, screen_text, until
+from tests.support.ui_app import Stage, make_stage, press, run_command, screen_text, until
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule
 from tui_agent.trust import ProjectState, TrustItem
 from tui_agent.ui.screens.dialogs import ChoiceScreen
@@ -58,11 +58,6 @@ def ruled_stage(tmp_path: Path, **services: Any) -> Stage:
     return stage
 
 
-async def run_command(stage: Stage, pilot: Any, name: str, argument: str = "") -> None:
-    await stage.main.controller.run(name, argument)
-    await pilot.pause()
-
-
 async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(tmp_path: Path) -> None:
     stage = ruled_stage(tmp_path)
     async with stage.run((120, 30)) as pilot:
@@ -83,14 +78,12 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(tmp
         assert "ask secrets: .env, keys, credentials even where reading is free" in shown
         assert "allow any command in the sandbox, by mode" in shown
         assert "docs/permissions.md" in screen_text(stage)
-        await pilot.press(*"command", "enter")
-        await pilot.pause()
+        await press(pilot, *"command", "enter")
         assert "in the sandbox, by mode" in screen_text(stage)
         assert "git commit *" not in screen_text(stage)
         assert "a rule of your own overrules it" in stage.toasts[0]
         await pilot.press("escape")
-        await pilot.press(*"deny")
-        await pilot.pause()
+        await press(pilot, *"deny")
         assert "git commit" not in screen_text(stage)
 
 
@@ -104,15 +97,12 @@ async def test_a_rule_is_removed(tmp_path: Path, downs: int, forgotten: str, lef
     stage = ruled_stage(tmp_path, forget_rule=asked.append, keep_rule=kept.append)
     async with stage.run((120, 30)) as pilot:
         await run_command(stage, pilot, "permissions")
-        await pilot.press(*["down"] * downs, "enter")
-        await pilot.pause()
+        await press(pilot, *["down"] * downs, "enter")
         assert "Remove it from" in screen_text(stage)
-        await pilot.press("enter")
-        await pilot.pause()
+        await press(pilot, "enter")
         assert [rule.pattern for rule in asked] == [forgotten]
         assert len(stage.agent.left) == left  # type: ignore[attr-defined]
-        await pilot.press("ctrl+z")
-        await pilot.pause()
+        await press(pilot, "ctrl+z")
         assert tuple(stage.agent.left) == RULES  # type: ignore[attr-defined]
         assert [rule.pattern for rule in kept] == ([forgotten] if forgotten == "rm *" else [])
 
@@ -122,8 +112,7 @@ async def test_a_rule_of_the_session_can_be_kept_for_later(tmp_path: Path) -> No
     stage = ruled_stage(tmp_path, keep_rule=kept.append)
     async with stage.run((120, 30)) as pilot:
         await run_command(stage, pilot, "permissions")
-        await pilot.press("enter", "down", "enter")
-        await pilot.pause()
+        await press(pilot, "enter", "down", "enter")
         assert [rule.pattern for rule in kept] == ["git commit *"]
         assert len(stage.agent.left) == len(RULES)  # type: ignore[attr-defined]
 
@@ -132,8 +121,7 @@ async def test_a_rule_that_cannot_be_removed_says_why_and_stays(tmp_path: Path) 
     stage = ruled_stage(tmp_path, forget_rule=lambda _rule: "Edit the project's file.")
     async with stage.run((120, 30)) as pilot:
         await run_command(stage, pilot, "permissions")
-        await pilot.press("down", "enter", "enter")
-        await pilot.pause()
+        await press(pilot, "down", "enter", "enter")
         await pilot.pause()
         assert len(stage.agent.left) == len(RULES)  # type: ignore[attr-defined]
         assert stage.toasts == ["Edit the project's file."]
@@ -150,8 +138,7 @@ async def test_yolo_has_to_be_named_and_looks_like_it(stage: Stage) -> None:
         await run_command(stage, pilot, "mode", "nonsense")
         assert stage.agent.mode == "yolo"
         assert "build, auto-edit, plan, yolo" in screen_text(stage)
-        await pilot.press("shift+tab")
-        await pilot.pause()
+        await press(pilot, "shift+tab")
         assert stage.agent.mode == "build"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.ui_app import HOME, MODELS, Stage, make_stage, screen_text, until, write
+from tests.support.ui_app import HOME, MODELS, Stage, make_stage, press, run_command, screen_text, send, until, write
 from tui_agent.app.services import FirstView, ModelRow, OpenHow, OpenRequest
 from tui_agent.model.naming import NameStanding, NameVerdict
 from tui_agent.model.served import LocalServer
@@ -99,8 +99,7 @@ async def test_the_highlight_stays_in_place_after_a_delete_and_goes_to_what_come
     async with stage.run() as pilot:
         await rows(stage, pilot, 4)
         screen = stage.app.screen
-        await pilot.press("down", "down")
-        await pilot.pause()
+        await press(pilot, "down", "down")
         ids = [option.id for option in screen.listing.options]
         victim, after = ids[2:4]
         await pilot.press("x", "x")
@@ -127,18 +126,11 @@ async def test_a_delete_is_asked_about_by_name_and_can_be_undone(tmp_path: Path)
             await pilot.press(answer)
             await rows(stage, pilot, left)
             assert len(stage.store.sessions()) == left
+        await press(pilot, "x", "x")
+        assert len(stage.store.sessions()) == 1, "the open session is not deleted"
         await pilot.press("u")
         await rows(stage, pilot, 2)
         assert victim.id in [info.id for info in stage.store.sessions()]
-
-
-async def test_the_open_session_is_not_deleted(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
-    async with stage.run() as pilot:
-        await rows(stage, pilot, 1)
-        await pilot.press("x", "x")
-        await pilot.pause()
-        assert len(stage.store.sessions()) == 1
 
 
 async def test_rename(tmp_path: Path) -> None:
@@ -160,8 +152,7 @@ async def test_a_held_session_says_so_and_offers_three_ways(tmp_path: Path) -> N
         found = await rows(stage, pilot, 2)
         position = next(number for number, row in enumerate(found) if "busy" in row)
         assert "in use by process" in found[position]
-        await pilot.press(*["down"] * position, "enter")
-        await pilot.pause()
+        await press(pilot, *["down"] * position, "enter")
         text = screen_text(stage)
         assert "Read it only" in text
         assert "Fork it" in text
@@ -174,8 +165,7 @@ async def test_a_held_session_says_so_and_offers_three_ways(tmp_path: Path) -> N
 # -- models and themes --------------------------------------------------------------------------------------
 
 
-async def test_models_with_a_key_come_first_and_one_is_picked_by_typing(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_models_with_a_key_come_first_and_one_is_picked_by_typing(stage: Stage) -> None:
     async with stage.run((100, 24)) as pilot:
         await pilot.press("f2")
         found = await rows(stage, pilot, 5)
@@ -185,8 +175,7 @@ async def test_models_with_a_key_come_first_and_one_is_picked_by_typing(tmp_path
         assert [("no key" in row) for row in found] == [False, False, False, True, True]
         await write(pilot, "qwen")
         await rows(stage, pilot, 1)
-        await pilot.press("enter")
-        await pilot.pause()
+        await press(pilot, "enter")
         assert stage.agent.model == "ollama/qwen3:4b"
         assert stage.saved == {"model": "ollama/qwen3:4b"}
 
@@ -225,20 +214,17 @@ async def test_the_server_of_a_model_is_asked_when_it_is_picked(tmp_path: Path) 
     stage = make_stage(tmp_path, ask_servers=ask_servers)
     async with stage.run() as pilot:
         assert asked == []
-        await write(pilot, "/model ollama/qwen3:4b")
-        await pilot.press("enter")
+        await send(pilot, "/model ollama/qwen3:4b")
         await until(lambda: asked == ["ollama/qwen3:4b"], pilot)
 
 
-async def test_any_model_id_can_be_typed(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_any_model_id_can_be_typed(stage: Stage) -> None:
     async with stage.run() as pilot:
         await pilot.press("f2")
         await rows(stage, pilot, 5)
         await write(pilot, "my/own-model")
         await until(lambda: "Use my/own-model" in screen_text(stage), pilot)
-        await pilot.press("enter")
-        await pilot.pause()
+        await press(pilot, "enter")
         assert stage.agent.model == "my/own-model"
 
 
@@ -254,8 +240,7 @@ def judged(similar: tuple[str, ...] = ()) -> Any:
 async def test_a_name_that_can_be_no_models_changes_nothing(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, judge_model=judged(("ollama/qwen3:4b",)))
     async with stage.run() as pilot:
-        await write(pilot, "/model qwen")
-        await pilot.press("enter")
+        await send(pilot, "/model qwen")
         await until(lambda: stage.main.notice.message, pilot)
         assert "Did you mean ollama/qwen3:4b?" in stage.main.notice.message
         assert "Nothing was changed" in stage.main.notice.message
@@ -275,8 +260,7 @@ async def test_a_name_that_can_be_no_models_changes_nothing(tmp_path: Path) -> N
 async def test_a_name_newer_than_the_catalog_is_asked_about(tmp_path: Path, keys: list[str], model: str | None) -> None:
     stage = make_stage(tmp_path, judge_model=judged(("ollama/qwen3:4b",)))
     async with stage.run() as pilot:
-        await write(pilot, "/model new/qwen")
-        await pilot.press("enter")
+        await send(pilot, "/model new/qwen")
         await until(lambda: isinstance(stage.app.screen, ChoiceScreen), pilot)
         await pilot.press(*keys)
         await until(lambda: stage.app.screen is stage.main, pilot)
@@ -285,28 +269,21 @@ async def test_a_name_newer_than_the_catalog_is_asked_about(tmp_path: Path, keys
         assert stage.agent.model == (model or "anthropic/claude-sonnet-4-5")
 
 
-async def test_a_theme_is_previewed_and_escape_restores(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_theme_is_previewed_and_escape_restores(stage: Stage) -> None:
     async with stage.run() as pilot:
-        await stage.main.controller.run("theme", "")
-        await pilot.pause()
+        await run_command(stage, pilot, "theme", "")
         before = stage.app.theme
-        await pilot.press("down")
-        await pilot.pause()
+        await press(pilot, "down")
         assert stage.app.theme != before
-        await pilot.press("escape")
-        await pilot.pause()
+        await press(pilot, "escape")
         assert stage.app.theme == before
         assert stage.saved == {}
 
 
-async def test_a_theme_that_is_picked_is_kept(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_theme_that_is_picked_is_kept(stage: Stage) -> None:
     async with stage.run() as pilot:
         await stage.main.controller.run("theme", "")
-        await write(pilot, "gruvbox")
-        await pilot.press("enter")
-        await pilot.pause()
+        await send(pilot, "gruvbox")
         assert stage.app.theme == "gruvbox"
         assert stage.saved == {"ui.theme": "gruvbox"}
 
@@ -347,18 +324,9 @@ async def test_local_servers_are_looked_for_only_when_asked_and_can_be_used(tmp_
         assert asked == []
         await pilot.press("s")
         await until(lambda: "Use devstral on Ollama" in screen_text(stage), pilot)
-        await pilot.press("down", "enter")
-        await pilot.pause()
+        await press(pilot, "down", "enter")
         assert used == [(server, "devstral")]
         assert stage.agent.model == "ollama/devstral"
-
-
-async def test_what_a_search_found_is_read_on_the_smallest_screen(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=FirstView(screen="welcome"))
-    async with stage.run((40, 12)) as pilot:
-        await until(lambda: "Welcome" in screen_text(stage), pilot)
-        await pilot.press("s")
-        await until(lambda: "No server answered" in screen_text(stage), pilot)
 
 
 async def test_welcome_offers_the_models_of_the_settings_when_none_is_chosen(tmp_path: Path) -> None:
@@ -369,8 +337,7 @@ async def test_welcome_offers_the_models_of_the_settings_when_none_is_chosen(tmp
     async with stage.run((80, 30)) as pilot:
         await until(lambda: "Use openai/two on localhost:8080" in screen_text(stage), pilot)
         assert "choose one" in screen_text(stage)
-        await pilot.press("down", "enter")
-        await pilot.pause()
+        await press(pilot, "down", "enter")
         assert stage.agent.model == "openai/two"
 
 

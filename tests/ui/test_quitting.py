@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ui_app import NOW, Stage, make_stage, press, screen_text, until, write
+from tests.support.ui_app import NOW, Stage, emit, make_stage, press, screen_text, until, write
 from tui_agent.agent.events import MessageRefused, RunEnded, RunStarted
 from tui_agent.ui.screens.main import MainScreen
 
@@ -70,7 +70,7 @@ async def test_ctrl_q_quits_and_asks_only_during_a_run(stage: Stage) -> None:
 
 
 async def test_what_ends_the_program_is_logged_and_never_shown_as_a_traceback(
-    tmp_path: Path,
+    stage: Stage,
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -79,7 +79,6 @@ async def test_what_ends_the_program_is_logged_and_never_shown_as_a_traceback(
         raise ZeroDivisionError("a mistake of ours")
 
     monkeypatch.setattr(MainScreen, "compose", fail)
-    stage = make_stage(tmp_path)
     with caplog.at_level(logging.CRITICAL), pytest.raises(ZeroDivisionError):
         async with stage.run():
             pass
@@ -91,9 +90,9 @@ async def test_what_ends_the_program_is_logged_and_never_shown_as_a_traceback(
 
 async def test_a_message_that_a_hook_refused_comes_back_into_the_prompt(stage: Stage) -> None:
     async with stage.run((100, 24)) as pilot:
-        stage.agent.emit(RunStarted(), MessageRefused("use sk-123", "there is a key in it"), RunEnded("stopped", "No."))
-        await pilot.pause()
+        await emit(
+            stage, pilot, RunStarted(), MessageRefused("use sk-123", "there is a key in it"), RunEnded("stopped", "No.")
+        )
         assert stage.main.prompt.text == "use sk-123"
-        stage.agent.emit(RunStarted(), MessageRefused("again", "there is a key in it"))
-        await pilot.pause()
+        await emit(stage, pilot, RunStarted(), MessageRefused("again", "there is a key in it"))
         assert "there is a key in it" in screen_text(stage)

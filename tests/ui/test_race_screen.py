@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.ui_app import Stage, make_stage, screen_text, until
+from tests.support.ui_app import Stage, screen_text, until
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import CheckResult, RaceRunner, RunnerState
 from tui_agent.ui.screens.race import COLUMNS_FROM, RaceScreen
@@ -175,9 +174,8 @@ async def test_the_last_lines_of_every_runner_are_shown_while_they_work(stage: S
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 35)])
 async def test_answers_of_runners_with_other_contexts_stand_beside_each_other(
-    tmp_path: Path, size: tuple[int, int]
+    stage: Stage, size: tuple[int, int]
 ) -> None:
-    stage = make_stage(tmp_path)
     async with stage.run(size) as pilot:
         names = ("whole", "without #2")
         rows = [runner(name, RunnerState.DONE, context=name.removeprefix("whole")) for name in names]

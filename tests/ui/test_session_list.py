@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ui_app import HOME, Stage, make_stage, screen_text, until, write
+from tests.support.ui_app import HOME, Stage, make_stage, press, screen_text, until, write
 from tui_agent.app.exporting import ExportFormat, ExportOrder, write_export
 from tui_agent.app.services import FirstView, OpenRequest
 from tui_agent.session.entries import AssistantEntry, TextPart, UserEntry
@@ -139,8 +139,7 @@ async def test_export_asks_for_the_form_and_writes_beside_the_project(tmp_path: 
     session.append(say("the other way"))
     async with stage.run() as pilot:
         rows = await shown(stage, pilot, 2)
-        await pilot.press(*["down"] * next(n for n, text in enumerate(rows) if "original" in text), "E")
-        await pilot.pause()
+        await press(pilot, *["down"] * next(n for n, text in enumerate(rows) if "original" in text), "E")
         assert "every branch" in screen_text(stage)
         await pilot.press("down", "down", "enter")
         await until(lambda: any("Exported to" in toast for toast in stage.toasts), pilot)

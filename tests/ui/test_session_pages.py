@@ -8,7 +8,7 @@ from textual.widgets import OptionList
 from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Call, Reply
 from tests.support.tree_stage import plant_files, tree_stage, write_files
-from tests.support.ui_app import make_stage, screen_text, until
+from tests.support.ui_app import Stage, screen_text, until
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.session.entries import TextPart, UserEntry
@@ -94,8 +94,7 @@ async def test_a_report_begins_at_its_first_line_or_the_part_that_was_asked_for(
         assert "session    " in stage.text()
 
 
-async def test_clear_begins_a_new_session_and_says_how_to_come_back(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_clear_begins_a_new_session_and_says_how_to_come_back(stage: Stage) -> None:
     async with stage.run() as pilot:
         left: Any = stage.agent.session
         stage.agent.append(UserEntry(parts=(TextPart(text="find the bug"),)))
@@ -108,8 +107,7 @@ async def test_clear_begins_a_new_session_and_says_how_to_come_back(tmp_path: Pa
         await until(lambda: stage.agent.session.id == left.id, pilot)
 
 
-async def test_a_new_session_after_the_demo_is_a_demo_again(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_new_session_after_the_demo_is_a_demo_again(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.agent.append(UserEntry(parts=(TextPart(text="tour"),)))
         stage.agent.change_model(DEMO_MODEL)

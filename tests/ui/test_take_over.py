@@ -1,10 +1,8 @@
 """Another program takes the open session over: it is seen early, and nothing that was written is lost."""
 
-from pathlib import Path
-
 import pytest
 
-from tests.support.ui_app import Stage, make_stage, until, write
+from tests.support.ui_app import Stage, send, until, write
 from tui_agent.app.services import OpenHow
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
@@ -35,13 +33,11 @@ async def test_it_is_seen_at_the_first_letter(stage: Stage) -> None:
 @pytest.mark.parametrize(("keys", "how"), [(["enter"], OpenHow.FORK), (["down", "enter"], OpenHow.TAKE_OVER)])
 @pytest.mark.parametrize("text", ["go on please", "!ls"])
 async def test_sending_asks_how_to_go_on_and_keeps_the_text(
-    tmp_path: Path, keys: list[str], how: OpenHow, text: str
+    stage: Stage, keys: list[str], how: OpenHow, text: str
 ) -> None:
-    stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         take_over(stage)
-        await write(pilot, text)
-        await pilot.press("enter")
+        await send(pilot, text)
         await until(lambda: stage.app.screen is not stage.main, pilot)
         assert stage.main.prompt.full_text == text
         await pilot.press(*keys)

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
 from tests.support.stores import open_store
 from tests.support.thoroughness import NIGHTLY
-from tests.support.ui_app import press, until
+from tests.support.ui_app import press, run_command, until
 from tui_agent.app.commands import command_table
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -126,8 +126,7 @@ async def test_every_command_goes_on_in_trouble(
         with trouble(stage):
             for command in command_table():
                 for argument in () if command.name in LEAVING else ARGUMENTS.get(command.name, ("",)):
-                    await stage.main.controller.run(command.name, argument)
-                    await pilot.pause()
+                    await run_command(stage, pilot, command.name, argument)
                     assert stage.app.is_running, command.name
                     assert defects(caplog.records) == [], command.name
                     await leave_pages(stage, pilot)
@@ -143,15 +142,13 @@ async def test_every_key_of_every_page_goes_on_in_trouble(
             for command in command_table():
                 if command.name in LEAVING:
                     continue
-                await stage.main.controller.run(command.name, "")
-                await pilot.pause()
+                await run_command(stage, pilot, command.name, "")
                 for key in keys_of(stage.screen, tried) if stage.screen is not stage.main else ():
                     await pilot.press(key)
                     assert stage.app.is_running, (command.name, key)
                     assert defects(caplog.records) == [], (command.name, key)
                     if stage.screen is stage.main:
-                        await stage.main.controller.run(command.name, "")
-                        await pilot.pause()
+                        await run_command(stage, pilot, command.name, "")
                 await leave_pages(stage, pilot)
 
 

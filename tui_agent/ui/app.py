@@ -159,7 +159,6 @@ class TuiAgentApp(ErrorBoundary[int]):
         self.call_later(message.done.set)
 
     def on_mount(self) -> None:
-        """Paint first, then bring in the rest."""
         self._write(terminal.PUSH_TITLE)
         self.watch(self, "sub_title", self._title_changed)
         self.app_resume_signal.subscribe(self, self._resumed)
@@ -174,7 +173,6 @@ class TuiAgentApp(ErrorBoundary[int]):
         self._install_services()
 
     def on_background_known(self, message: background.BackgroundKnown) -> None:
-        """Look like the terminal does, unless the user chose a theme meanwhile."""
         self._terminals_theme = terminal.THEMES[message.light]
         if self._follows_terminal and self.theme == self._guessed:
             self.theme = self._terminals_theme
@@ -232,7 +230,6 @@ class TuiAgentApp(ErrorBoundary[int]):
         return True
 
     def on_transcript_copy_requested(self, message: Any) -> None:
-        """Copy a block of whichever page shows it."""
         self.copy_to_clipboard(message.text)
 
     def on_transcript_link_clicked(self, message: Any) -> None:
@@ -309,7 +306,6 @@ class TuiAgentApp(ErrorBoundary[int]):
         self._write(terminal.title_sequence(f"{title} · tui-agent" if title else "tui-agent"))
 
     def action_suspend_process(self) -> None:
-        """Stop until the shell brings the program back."""
         if not isinstance(self._driver, TerminalDriver):
             return
         self._write(terminal.progress(terminal.Progress.NONE) + terminal.POP_TITLE)
@@ -332,7 +328,6 @@ class TuiAgentApp(ErrorBoundary[int]):
         self._write(terminal.progress(terminal.Progress.NONE) + terminal.POP_TITLE)
 
     def _fatal_error(self) -> None:
-        """Log what went wrong and leave with one sentence: nobody wants a traceback on their screen."""
         log.critical("The interface failed", exc_info=self._exception)
         files = [handler.baseFilename for handler in logging.root.handlers if isinstance(handler, logging.FileHandler)]
         where = f" Details are in {files[0]}." if files else ""
@@ -340,7 +335,6 @@ class TuiAgentApp(ErrorBoundary[int]):
         self.panic(Text(f"tui-agent hit an internal error and had to exit. Your session is saved.{where}"))
 
     def action_command_palette(self) -> None:
-        """Show the help with the cursor in its filter, unless it is there."""
         from tui_agent.ui.screens.help import HelpScreen
 
         if not any(isinstance(screen, HelpScreen) for screen in self.screen_stack):
@@ -349,7 +343,6 @@ class TuiAgentApp(ErrorBoundary[int]):
     # -- copying and quitting ---------------------------------------------------------------------------------
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Copy by every way there is, without holding anything up."""
         self._clipboard = text
         self._copy(text)
 

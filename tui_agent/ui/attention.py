@@ -61,18 +61,6 @@ class TerminalCall(Message):
     sequence: str
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """Why the user is called: ``event`` is asks, done, failed or stopped; ``text`` says it in a sentence."""
-
-    event: str
-    text: str
-    session: str
-    title: str
-    directory: str
-    seconds: float = 0.0
-
-
 class Attention:
     """One per main screen."""
 
@@ -139,27 +127,28 @@ class Attention:
             self._repeat = None
 
     def _call(self, event: str, text: str, took: float = 0.0) -> None:
+        """Call the user; ``event`` is asks, done, failed or stopped, ``text`` a sentence about it."""
         agent, settings = self._main.agent, self._main.controller.services.config().ui
         if self._is_looked_at or agent is None:
             return
         info = agent.session.info
-        call = Call(event, text, info.id, info.title or info.first_message, info.cwd, round(took, 1))
+        title = info.title or info.first_message
         if settings.notify != "off":
-            told = f"{one_line(call.title, 50)} {call.text}".strip()
+            told = f"{one_line(title, 50)} {text}".strip()
             sequence = terminal.notification("tui-agent", told) if settings.notify == "desktop" else None
             self._main.post_message(TerminalCall(f"\a{sequence or ''}"))
         if settings.notify_command:
-            task = asyncio.get_running_loop().create_task(self._run(settings.notify_command, call))
+            facts = {"event": event, "text": text, "session": info.id, "title": title, "directory": info.cwd}
+            given = json.dumps({**facts, "seconds": round(took, 1)}).encode()
+            task = asyncio.get_running_loop().create_task(self._run(settings.notify_command, given))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
-    async def _run(self, command: str, call: Call) -> None:
-        from dataclasses import asdict
-
+    async def _run(self, command: str, given: bytes) -> None:
         from tui_agent.files.own_git import find_project
         from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
 
-        given, cwd = json.dumps(asdict(call)).encode(), self._main.controller.cwd
+        cwd = self._main.controller.cwd
         try:
             code, _out, errors = await run_command(
                 shell_command(command, cwd, os.environ, COMMAND_SECONDS, find_project(cwd)), given

@@ -63,7 +63,6 @@ class TerminalDriver(LinuxDriver):
     # -- from the early prompt to the interface ---------------------------------------------------------------
 
     def start_application_mode(self) -> None:
-        """Take the terminal over, with what was typed before."""
         self._has_screen, self._typed = early_prompt.is_shown, early_prompt.take()
         super().start_application_mode()  # type: ignore[no-untyped-call]
         # Ctrl+S, typed while the terminal was another's, stops its output, and no key would start it again.
@@ -129,7 +128,6 @@ class TerminalDriver(LinuxDriver):
         self.resume_application_mode()
 
     def run_input_thread(self) -> None:
-        """Hand what is typed to the app until it ends, or the terminal does."""
         decode = getincrementaldecoder("utf-8")("replace").decode
         parser = AnswerParser(self._debug)
         # Before the first frame nothing has the focus, and keys would be lost.

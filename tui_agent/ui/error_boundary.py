@@ -73,7 +73,6 @@ class ErrorBoundary(App[Result]):
             super()._handle_exception(error)
 
     def can_do_without(self, node: MessagePump) -> bool:
-        """Whether the program goes on without a part that can't be built."""
         return self.is_started or _page_of(node) not in {None, *self.screen_stack[:1]}
 
     def fail(self, node: MessagePump, error: Exception, message: Message | None = None) -> None:
@@ -106,7 +105,6 @@ class ErrorBoundary(App[Result]):
     # -- the end of a page's work -----------------------------------------------------------------------------
 
     def pop_screen(self) -> AwaitComplete:
-        """Take the screen on top away, once its work has ended."""
         if len(self.screen_stack) > 1:
             self.end_work(self.screen)
         return super().pop_screen()

@@ -63,7 +63,7 @@ def _problem(name: str, keys: str, actions: Mapping[str, Rebindable], writing: C
         meant = f" Did you mean {close[0]}?" if close else " /keys lists them."
         return f"[keys] has no action “{name}”.{meant}"
     for key in (key.strip() for key in keys.split(",")):
-        if not is_key(key):
+        if not _is_key(key):
             return f"[keys] {name} = “{keys}”: “{key}” is not a key; write it like ctrl+g, f5 or alt+up."
         if key in RESERVED:
             return f"[keys] {name} = “{keys}”: {key} can't be given to anything else."
@@ -72,7 +72,7 @@ def _problem(name: str, keys: str, actions: Mapping[str, Rebindable], writing: C
     return None
 
 
-def is_key(key: str) -> bool:
+def _is_key(key: str) -> bool:
     """Whether a text names a key as Textual does: a name or a character, with modifiers before it."""
     *modifiers, last = key.split("+")
     if not set(modifiers) <= _MODIFIERS or len(set(modifiers)) != len(modifiers):

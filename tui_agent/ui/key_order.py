@@ -26,10 +26,6 @@ WORD_KEYS: Final = {"alt+f": "ctrl+right", "alt+b": "ctrl+left"}
 """Keys that go a word on in a field that has text: what some terminals send for Alt with an arrow."""
 
 
-def _text_of(field: Widget | None) -> str:
-    return getattr(field, "value", "") or getattr(field, "text", "")
-
-
 class KeyOrder:
     """Hands keys and pastes to an application one by one.
 
@@ -69,8 +65,8 @@ class KeyOrder:
         if event.key in self._app.screen.active_bindings:
             return (event,)
         field = self._app.focused
-        word = WORD_KEYS.get(event.key) if isinstance(field, Input | TextArea) else None
-        if word is not None and _text_of(field):
+        text = field.value if isinstance(field, Input) else field.text if isinstance(field, TextArea) else ""
+        if text and (word := WORD_KEYS.get(event.key)) is not None:
             return (events.Key(word, None),)
         letter = event.character or ""
         name = letter if letter.isalnum() else event.key.removeprefix("alt+")

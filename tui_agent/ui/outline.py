@@ -165,7 +165,6 @@ def summarised_changes(session: Session) -> list[Entry]:
 
 
 def running(jobs: Iterable[JobState]) -> tuple[tuple[int, str], ...]:
-    """Return number and command of the jobs that have not ended."""
     return tuple((job.id, job.command) for job in jobs if job.running)
 
 

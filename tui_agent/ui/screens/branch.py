@@ -25,8 +25,6 @@ from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from textual.timer import Timer
 
     from tui_agent.app.controller import Controller
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 SUBAGENT_KEYS = "j/k blocks  space fold  y copy  f continue in a copy  esc back"
 RUNNER_KEYS = "j/k blocks  space fold  w write to it  x stop  d diff  y copy  esc back"
 ENDED_KEYS = "j/k blocks  space fold  y copy  t take  d diff  w write to it  esc back"
-OF_RUNNERS = frozenset({"steer", "stop", "diff", "take"})
 
 
 class BranchScreen(Page[None]):
@@ -46,10 +43,10 @@ class BranchScreen(Page[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("backspace", "back", "back", show=False),
         Binding("f", "fork", "continue in a copy", show=False, id="subagent.fork"),
-        Binding("w", "steer", "write to it", show=False, id="runner.steer"),
-        Binding("x", "stop", "stop", show=False, id="runner.stop"),
-        Binding("d", "diff", "diff", show=False, id="runner.diff"),
-        Binding("t", "take", "take", show=False, id="runner.take"),
+        Binding("w", "runner('steer')", "write to it", show=False, id="runner.steer"),
+        Binding("x", "runner('stop')", "stop", show=False, id="runner.stop"),
+        Binding("d", "runner('diff')", "diff", show=False, id="runner.diff"),
+        Binding("t", "runner('take')", "take", show=False, id="runner.take"),
     ]
 
     transcript = getters.query_one(Transcript)
@@ -157,35 +154,28 @@ class BranchScreen(Page[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A runner is no session that could be copied, and one that works can't be taken."""
         if self._race is None:
-            return action not in OF_RUNNERS
-        runner = self._race.runners[self._number - 1]
-        allowed = {"fork": False, "take": runner.state.is_over, "stop": not runner.state.is_over}
-        return allowed.get(action, True) and super().check_action(action, parameters)
+            return action != "runner"
+        if action == "fork":
+            return False
+        is_over = self._race.runners[self._number - 1].state.is_over
+        return parameters != (("stop",) if is_over else ("take",)) and super().check_action(action, parameters)
 
-    def action_steer(self) -> None:
+    def action_runner(self, act: str) -> None:
         if self._race is not None:
-            self._controller.soon(self._done(steer_runner(self._controller, self._race, self._number)))
+            self._controller.soon(self._act(act, self._race, self._number))
 
-    def action_stop(self) -> None:
-        if self._race is not None:
-            self._race.stop(self._number)
-
-    def action_diff(self) -> None:
-        if self._race is not None:
-            self._controller.soon(self._done(self._race.diff(self._number, None)))
-
-    def action_take(self) -> None:
-        if self._race is not None:
-            self._controller.soon(self._done(self._take(self._race)))
-
-    async def _take(self, race: RaceView) -> None:
-        if await take_runner(self._controller, race, self._number):
-            pages = [screen for screen in self.app.screen_stack if isinstance(screen, RaceScreen)]
-            (pages[0] if pages else self).dismiss(None)
-
-    async def _done(self, work: Awaitable[object]) -> None:
+    async def _act(self, act: str, race: RaceView, number: int) -> None:
         try:
-            await work
+            match act:
+                case "steer":
+                    await steer_runner(self._controller, race, number)
+                case "stop":
+                    race.stop(number)
+                case "diff":
+                    await race.diff(number, None)
+                case _ if await take_runner(self._controller, race, number):
+                    pages = [screen for screen in self.app.screen_stack if isinstance(screen, RaceScreen)]
+                    (pages[0] if pages else self).dismiss(None)
         except UserFacingError as error:
             self.notice.say_briefly(str(error))
 

@@ -116,7 +116,6 @@ class CompactScreen(Dialog[None]):
             await self._look()
 
     async def _look(self) -> None:
-        """Show what a compaction would do that ends where it is to end."""
         compactor, order = self._agent.context.compactor, self._agent.context.order("manual", boundary=self.boundary)
         plan = await compactor.plan(order)
         if not isinstance(plan, Refusal):

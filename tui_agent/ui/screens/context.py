@@ -356,7 +356,6 @@ class ContextScreen(Page[None]):
         self._controller.show(Output(f"Request to {request.model}", context_text.request_json(request)))
 
     def action_view(self) -> None:
-        """Show of the conversation only what the model sees, or all of it."""
         self.dismiss(None)
         self._controller.begin("view")
 
@@ -375,7 +374,6 @@ class ContextScreen(Page[None]):
     # -- edits
 
     def action_edit(self, action: EditAction) -> None:
-        """Ask, with the price, before the blocks under the cursor are changed."""
         shown = self.blocks.shown
         if shown is not None and self.blocks.group is not None and self.blocks.group.name == REST:
             self._say(context_text.REST_WORDS)
@@ -402,7 +400,6 @@ class ContextScreen(Page[None]):
         self._say(f"{edit_cost.question(edit, warm=warm, dollars=dollars)}  enter yes · esc no", asks=True)
 
     def action_race(self) -> None:
-        """Ask for a race of the next answer: with the marked blocks, or the one under the cursor, and without them."""
         shown = self.blocks.shown
         if shown is None or not self._at_next:
             self._say(PAST)

@@ -269,7 +269,6 @@ class EquipmentScreen(Page[None]):
             self._do(self._agent.ports.mcp.restart(server.name), f"{server.name} is started again.")
 
     def action_reload(self) -> None:
-        """Read the settings anew and tell the model of the tools there are then."""
         self._say("Reading the settings …")
         told = "The settings were read again. The model is told of the tools there are with the next request."
         self._do(self._agent.mcp.reload(), told)
@@ -324,40 +323,29 @@ def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
 
 
 def server_text(server: McpServerStatus) -> Content:
-    """Return what a server is about, and first of all what is wrong with it."""
-    lines: list[Content] = []
-    match server.state:
-        case ServerState.FAILED:
-            lines.append(Content(visible(f"Not there: {server.detail}.")).stylize("bold"))
-            lines.append(Content(visible(server.advice)))
-        case ServerState.LOGIN:
-            lines.append(Content("It wants you to log in; i opens this page in your browser:").stylize("bold"))
-            lines.append(Content(visible(server.detail)))
-        case ServerState.DISABLED:
-            lines.append(Content("Disabled in the settings (enabled = false).").stylize("bold"))
-        case _ if server.detail:
-            lines.append(Content(visible(server.detail)))
+    failed = server.state is ServerState.FAILED
+    heads = {
+        ServerState.FAILED: f"Not there: {server.detail}.",
+        ServerState.LOGIN: "It wants you to log in; i opens this page in your browser:",
+        ServerState.DISABLED: "Disabled in the settings (enabled = false).",
+    }
     where = "your config.toml" if server.source == "user" else "the project's .mcp.json"
-    lines.append(Content(visible(f"{server.address}  ({where})")))
-    if server.login is LoginState.SIGNED_IN:
-        lines.append(Content("Signed in; i signs out and asks again."))
-    if server.prompts:
-        usages = [f"/{row.command} {row.usage}".strip() for row in server.prompts]
-        lines.append(Content(_named("Prompts: ", usages)))
-    if server.resources:
-        lines.append(Content(_named("Resources: ", [f"@{row.mention}" for row in server.resources])))
-    if server.templates:
-        lines.append(Content(_named("Resources by name: ", [f"@{row.mention}" for row in server.templates])))
-    if server.instructions:
-        lines.append(
-            Content(f"Tells the model about itself: {tokens(server.instruction_tokens)} tokens of every request.")
-        )
-    if server.messages:
-        lines.append(Content(f"Said last ({server.log_level} and above; the setting log_level changes that):"))
-        lines += [Content(one_line(f"  {row.level}: {row.text}", 200)) for row in server.messages[-MESSAGES_SHOWN:]]
-    if server.log is not None:
-        lines.append(Content(f"Log: {short_path(server.log)}"))
-    return Content("\n").join(lines)
+    loud = f"Said last ({server.log_level} and above; /mcp log {server.name} LEVEL changes that):"
+    instructions = f"Tells the model about itself: {tokens(server.instruction_tokens)} tokens of every request."
+    lines = [
+        server.advice if failed else server.detail if server.state is not ServerState.DISABLED else "",
+        f"{server.address}  ({where})",
+        "Signed in; i signs out and asks again." if server.login is LoginState.SIGNED_IN else "",
+        _named("Prompts: ", [f"/{row.command} {row.usage}".strip() for row in server.prompts]),
+        _named("Resources: ", [f"@{row.mention}" for row in server.resources]),
+        _named("Resources by name: ", [f"@{row.mention}" for row in server.templates]),
+        instructions if server.instructions else "",
+        loud if server.messages else "",
+        *(one_line(f"  {row.level}: {row.text}", 200) for row in server.messages[-MESSAGES_SHOWN:]),
+        f"Log: {short_path(server.log)}" if server.log is not None else "",
+    ]
+    head = Content(visible(heads.get(server.state, ""))).stylize("bold")
+    return Content("\n").join([part for part in (head, *(Content(visible(line)) for line in lines)) if part.plain])
 
 
 def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
@@ -373,4 +361,4 @@ def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
 
 def _named(what: str, names: Sequence[str]) -> str:
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return visible(f"{what}{', '.join(names[:MAX_NAMED])}{more}")
+    return f"{what}{', '.join(names[:MAX_NAMED])}{more}" if names else ""

@@ -147,7 +147,6 @@ class MainScreen(BoundedScreen[None], Frontend):
         return empty_lines(self, crop) or super().render_lines(crop)
 
     async def attach(self, services: AppServices) -> None:
-        """Take the ports and mount what shows a session."""
         from tui_agent.ui.widgets.session_view import SessionView
 
         self.controller.attach(services)
@@ -183,22 +182,18 @@ class MainScreen(BoundedScreen[None], Frontend):
     # -- the controller's frontend ------------------------------------------------------------------------------------
 
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
-        """Show a sentence above the prompt until something new begins."""
         self.notice.say(message, severity, remedy)
 
     def announce(self, message: str, severity: Severity = "information") -> None:
-        """Show a sentence where the user looks: above the prompt, or over the page that is open."""
         if self.app.screen is self:
             self.say(message, severity)
         else:
             self.notify(message, severity=severity, markup=False)
 
     def warn(self, message: str) -> None:
-        """Show a sentence beside the conversation for some seconds."""
         self.notify(message, severity="warning", markup=False)
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Show a question over whatever is on the screen, and return its answer."""
         if isinstance(question, EditedText):
             try:
                 return await edit_outside(self.app, question.text, question.name)  # type: ignore[return-value]  # a text
@@ -247,7 +242,6 @@ class MainScreen(BoundedScreen[None], Frontend):
         self.unsent.save()
 
     def opened(self, agent: Agent, entry: int | None = None) -> None:
-        """Show that another session is open, at an entry if one is named."""
         self.notice.clear()
         self.gauge.measure(None)
         self.attention.show(Sign.IDLE)
@@ -280,7 +274,6 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.gauge.reading = grown
 
     def refresh_facts(self) -> None:
-        """Show what the session and the next request are now: title, leaf, model, size, cost, what Escape stops."""
         from tui_agent.ui.gauge_reading import gauge_reading
 
         if (agent := self.agent) is None:
@@ -359,23 +352,19 @@ class MainScreen(BoundedScreen[None], Frontend):
         self.app.push_screen(HelpScreen(rows, with_keys=with_keys), chosen)
 
     def go_to(self, request: OpenRequest) -> None:
-        """Open a session; where it is open already, show the entry that is asked for."""
         if self.view is None or not self.view.shows(request):
             self.controller.open_soon(request)
 
     def jump_to(self, entry_id: int) -> bool:
-        """Show an entry of the conversation; False when it is not on this branch."""
         return self.view is not None and self.view.transcript.jump_to(entry_id)
 
     def use_theme(self, name: str) -> bool:
-        """Use a theme; False when there is none of that name."""
         if name not in self.app.available_themes:
             return False
         self.app.theme = name
         return True
 
     def toggle_view(self) -> bool:
-        """Show only what the model sees of the conversation, or all of it; return whether it is the former now."""
         return self.view is not None and self.view.toggle_view()
 
     def toggle_panel(self) -> None:
@@ -407,19 +396,16 @@ class MainScreen(BoundedScreen[None], Frontend):
         self.prompt.replace_draft(text)
 
     def put_back(self, text: str) -> None:
-        """Put a message back into the prompt to be edited, before what is written there."""
         draft = self.prompt.full_text
         if text:
             self.prompt.set_draft(f"{text}\n{draft}" if draft.strip() else text)
         self.prompt.focus()
 
     def restore_message(self, text: str) -> None:
-        """Put a message that was taken back into the prompt."""
         self.prompt.restore(text)
         self.prompt.focus()
 
     def withdraw_message(self, text: str) -> None:
-        """Leave in the prompt, of messages that were taken back, only ``text``."""
         self.prompt.withdraw(text)
 
     async def on_unmount(self) -> None:
@@ -429,7 +415,6 @@ class MainScreen(BoundedScreen[None], Frontend):
     # -- showing ----------------------------------------------------------------------------------------------
 
     def show_running(self) -> None:
-        """Let keys and hints follow whether a run goes on."""
         self.prompt.running = self.agent is not None and self.agent.running
         self._user_status.changed()
         self.refresh_bindings()
@@ -442,7 +427,6 @@ class MainScreen(BoundedScreen[None], Frontend):
 
     @work(exclusive=True, group="branch")
     async def watch_files(self) -> None:
-        """See what the branch is now; the list of files may have changed too."""
         self._files.forget()
         self.header.branch = await self.controller.services.branch(self.controller.cwd) or ""
 
@@ -566,7 +550,6 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.agent.interrupt()
 
     def action_rewind(self) -> None:
-        """Offer to go back to an earlier message, at the second press."""
         now, before = self.clock(), self._escaped
         self._escaped = now
         if now - before <= TWICE_WITHIN:
@@ -589,7 +572,6 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.put_back(text)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer only what would do something now."""
         agent = self.agent
         match action:
             case "interrupt":

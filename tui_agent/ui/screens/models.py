@@ -49,7 +49,6 @@ class ModelPicker(PickerScreen[str]):
         self._models: list[ModelRow] | None = None
 
     def on_mount(self) -> None:
-        """Read the catalog in a thread: it is large."""
         self.empty.update("Reading the catalog …")
         self.listing.display = False
         self._load()

@@ -42,7 +42,6 @@ class PermissionsScreen(PickerScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+z", "undo", "take back", priority=True, show=False)]
 
     def __init__(self, gate: Gate, services: AppServices) -> None:
-        """Show the rules of ``gate``; ``services`` has those of the user's file."""
         super().__init__()
         self._gate = gate
         self._services = services

@@ -146,7 +146,6 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
         return Content.styled(text, self.get_visual_style(f"picker--{name}", partial=True))
 
     def marked(self, text: str, offsets: Sequence[int]) -> Content:
-        """Return text with the characters that matched marked."""
         content, style = Content(text), self.get_visual_style("picker--match", partial=True)
         for offset in offsets:
             content = content.stylize(style, offset, offset + 1)

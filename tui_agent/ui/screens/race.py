@@ -134,7 +134,6 @@ class RaceScreen(PanePage):
     # -- showing ----------------------------------------------------------------------------------------------
 
     def _look_soon(self, _event: object = None) -> None:
-        """Look once for many events."""
         if self._timer is None:
             self._timer = self.set_timer(REFRESH_SECONDS, self._look)
 
@@ -165,20 +164,13 @@ class RaceScreen(PanePage):
 
     @property
     def number(self) -> int | None:
-        if not self._numbers:
-            return None
-        cursor = self.table.cursor
-        return self._numbers[cursor] if cursor < len(self._numbers) else None
-
-    @property
-    def runner(self) -> RaceRunner | None:
-        return None if self.number is None else self._race.runners[self.number - 1]
+        return self._numbers[self.table.cursor] if self.table.cursor < len(self._numbers) else None
 
     @on(LineList.Highlighted)
     def _tell(self) -> None:
-        """Tell more of the highlighted runner, and which keys act on it."""
-        if (runner := self.runner) is None or self.number is None:
+        if self.number is None:
             return
+        runner = self._race.runners[self.number - 1]
         tells_one = self._was_over and not self._are_compared
         told = [*self._details(runner)] if tells_one else self._last_lines()
         if tells_one and runner.check is None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,7 +15,6 @@ from tui_agent.app.format import age, money, one_line, plural, short_model, shor
 from tui_agent.app.frontend import Choice, TextLine
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.app.transfer_commands import ask_export
-from tui_agent.lazy import dataclass
 from tui_agent.safe_text import ACTING
 from tui_agent.session.errors import StoreError
 from tui_agent.session.records import SearchHit, SessionInfo, SessionTotals
@@ -32,16 +30,12 @@ MIN_WIDTH_FOR_MODEL = 100
 """Columns from which a row has room for the model."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """What was found. ``hits`` are the entries that match a search, by session, newest first."""
-
-    sessions: Sequence[SessionInfo] = ()
-    hits: Mapping[str, Sequence[SearchHit]] = field(default_factory=dict)
+Hits = Mapping[str, Sequence[SearchHit]]
+"""The entries that match a search, by session, newest first."""
 
 
-def find(store: Store, query: str, cwd: Path, *, only_here: bool) -> Listing:
-    """Return the sessions that match: this directory's first, each group the last used first.
+def find(store: Store, query: str, cwd: Path, *, only_here: bool) -> tuple[Sequence[SessionInfo], Hits]:
+    """Return the sessions that match and the entries: this directory's first, each group the last used first.
 
     Raises:
         StoreError: the sessions can't be read.
@@ -54,7 +48,7 @@ def find(store: Store, query: str, cwd: Path, *, only_here: bool) -> Listing:
     if query:
         for hit in store.search(query, MAX_HITS, cwd=cwd if only_here else None):
             hits.setdefault(hit.session_id, []).append(hit)
-    return Listing(found, hits)
+    return found, hits
 
 
 def name_of(info: SessionInfo) -> str:
@@ -97,7 +91,8 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self._clock = controller.services.clock
         self._cwd = controller.services.cwd
         self._current = current
-        self._listing = Listing()
+        self._sessions: Sequence[SessionInfo] = ()
+        self._hits: Hits = {}
         self._totals: dict[str, SessionTotals] = {}
         self._only_here = False
         self._goal: str | None = None
@@ -116,10 +111,11 @@ class SessionPicker(PickerScreen[OpenRequest]):
         only_here = self._only_here
         empty = self.EMPTY if query else f"No sessions {'of this directory ' if only_here else ''}yet."
         try:
-            self._listing = await asyncio.to_thread(find, self._store, query, self._cwd, only_here=only_here)
+            found = await asyncio.to_thread(find, self._store, query, self._cwd, only_here=only_here)
+            self._sessions, self._hits = found
         except StoreError as error:
-            self._listing, empty = Listing(), error.message
-        listed = {info.id for info in self._listing.sessions}
+            self._sessions, empty = (), error.message
+        listed = {info.id for info in self._sessions}
         at = self._goal if self._goal in listed else self.highlighted
         self._goal = None
         self.empty.update(empty)
@@ -132,7 +128,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
     @work(exclusive=True, group="weighing")
     async def _weigh(self) -> None:
         """Add up tokens and cost of what is listed, in a thread: a long session takes a moment."""
-        fresh = [info.id for info in self._listing.sessions[:MAX_ROWS] if info.id not in self._totals]
+        fresh = [info.id for info in self._sessions[:MAX_ROWS] if info.id not in self._totals]
         for session_id in fresh:
             try:
                 self._totals[session_id] = await asyncio.to_thread(self._store.totals, session_id)
@@ -145,9 +141,9 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def _draw(self, at: str | None = None) -> None:
         rows = []
-        for info in self._listing.sessions:
+        for info in self._sessions:
             rows.append(Option(self._row(info), id=info.id))
-            for hit in self._listing.hits.get(info.id, ())[:HITS_PER_SESSION]:
+            for hit in self._hits.get(info.id, ())[:HITS_PER_SESSION]:
                 number = self.styled(f"    #{hit.entry_id} ", "faint")
                 words = [place for start, end in hit.highlights for place in range(start, end)]
                 # What a terminal would act on is replaced one for one, so that the words stand where they stood.
@@ -190,12 +186,10 @@ class SessionPicker(PickerScreen[OpenRequest]):
     # -- acting -----------------------------------------------------------------------------------------------
 
     def pick(self, key: str) -> None:
-        """Open it, at the entry if one was found."""
         session_id, _, entry = key.partition("#")
         self.dismiss(OpenRequest(session_id, entry=int(entry) if entry else None))
 
     def action_fork(self) -> None:
-        """Go on in a copy of the highlighted session, from where it is."""
         if (info := self._info(self.highlighted)) is not None:
             self.dismiss(OpenRequest(info.id, OpenHow.FORK))
 
@@ -228,11 +222,10 @@ class SessionPicker(PickerScreen[OpenRequest]):
         """Delete a session and take it off the list at once, so that the next key acts on the one after it."""
         self._store.delete(key)
         self._deleted.append(key)
-        sessions = self._listing.sessions
-        ids = [info.id for info in sessions]
+        ids = [info.id for info in self._sessions]
         at = ids.index(key) if key in ids else 0  # a search may have ended since it was asked about
         beside = [*ids[at + 1 : at + 2], *ids[max(0, at - 1) : at]]
-        self._listing = replace(self._listing, sessions=[info for info in sessions if info.id != key])
+        self._sessions = [info for info in self._sessions if info.id != key]
         self._draw(beside[0] if beside else None)
         self.notify("Deleted. u brings it back until the program ends.", markup=False)
         self._search(self.field.value.strip())
@@ -267,7 +260,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def _info(self, key: str | None) -> SessionInfo | None:
         session_id = (key or "").partition("#")[0]
-        return next((info for info in self._listing.sessions if info.id == session_id), None)
+        return next((info for info in self._sessions if info.id == session_id), None)
 
     @on(events.DescendantFocus)
     def _follow_focus(self) -> None:

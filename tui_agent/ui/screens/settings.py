@@ -220,7 +220,6 @@ class SettingsScreen(PickerScreen[None]):
 
     @work(exclusive=True, group="model")
     async def _choose(self, key: str, name: str) -> None:
-        """Save a model's name when there may be such a model."""
         if key == "model":
             try:
                 changed = await choose_model(self._controller, name)

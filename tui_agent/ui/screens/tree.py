@@ -147,7 +147,7 @@ class TreeScreen(Page[None]):
         self._agent = agent
         self._session = agent.session
         self._preview_timer: Timer | None = None
-        self._refresh_timer: Timer | None = None
+        self.refresh_timer: Timer | None = None
         self._search: SearchBegun | None = None
         self._labelling: int | None = None
         self._focus = ""
@@ -220,16 +220,11 @@ class TreeScreen(Page[None]):
         return next(iter(self._session.entries([entry_id])), None)
 
     def _on_agent_event(self, event: AgentEvent) -> None:
-        if isinstance(event, FOLLOWED) and self._refresh_timer is None:
-            self._refresh_timer = self.set_timer(self._pause, self._refresh_tree)
-
-    @property
-    def is_refreshing(self) -> bool:
-        """Whether something happened that is going to be shown in a moment."""
-        return self._refresh_timer is not None
+        if isinstance(event, FOLLOWED) and self.refresh_timer is None:
+            self.refresh_timer = self.set_timer(self._pause, self._refresh_tree)
 
     def _refresh_tree(self) -> None:
-        self._refresh_timer = None
+        self.refresh_timer = None
         if self.is_attached:
             start = perf_counter()
             self.reload()
@@ -262,7 +257,6 @@ class TreeScreen(Page[None]):
     # -- the field: search and labels -------------------------------------------------------------------------
 
     def action_search(self) -> None:
-        """Search the text of all entries; the cursor goes along while one types."""
         line = self.session_tree.line
         self._search = SearchBegun(self.session_tree.cursor, line.entry if line else None, self.session_tree.view)
         self._get_ready(self.session_tree.outline)
@@ -489,7 +483,6 @@ class TreeScreen(Page[None]):
 
     @work(group="tree-diff", exclusive=True)
     async def action_diff(self) -> None:
-        """Show how files differ between the highlighted entry and here."""
         if (line := self.session_tree.line) is None:
             return
         entry = line.entry
@@ -534,7 +527,6 @@ class TreeScreen(Page[None]):
             open_output(self._controller, self._session.entry(message.entry_id))
 
     def say(self, sentence: str) -> None:
-        """Tell why something was not done, where it covers nothing."""
         self.notice.say_briefly(sentence)
 
 
@@ -586,7 +578,6 @@ async def _problem_of(work: SummaryWork, progress: Callable[[str], None]) -> str
 
 
 def facts_of_tree(tree: SessionTree) -> list[str]:
-    """Return what a search found, what is shown, and what is said of the whole tree."""
     index = tree.outline.index
     facts = [_found(tree.hits)] if tree.hits is not None else []
     if tree.view.filter is not Filter.DEFAULT:
