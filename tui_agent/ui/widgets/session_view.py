@@ -46,7 +46,6 @@ from tui_agent.app.run_state import Phase, RunState, describe_run
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.session.entries import AssistantEntry
-from tui_agent.ui.attention import Sign
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
@@ -295,7 +294,7 @@ class SessionView(Room):
                 self.announce_question()
                 main.refresh_bindings()
             case PermissionSettled(call_id=call_id):
-                main.attention.show(Sign.WORKING)
+                main.attention.settled()
                 self.question.settle(call_id)
                 self.leave_question()
             case QueueChanged():
