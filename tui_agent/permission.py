@@ -1,6 +1,7 @@
 """What a call needs to be allowed, as rules are asked about it."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Final, Literal
 
 from tui_agent.lazy import dataclass
@@ -65,6 +66,11 @@ class PermissionNeed:
 
 Verdict = Literal["allow", "ask", "deny"]
 """What rules say about a need."""
+
+
+def rule_path(path: Path, project: Path) -> str:
+    """Return a path as rules know it: relative to the project inside of it."""
+    return path.relative_to(project).as_posix() if path.is_relative_to(project) else path.as_posix()
 
 
 _SAYS: Final = " The user says: "

@@ -135,7 +135,7 @@ class Lines:
 
     def _switch(self, program: str, *, tame: bool) -> str:
         pick = self._random.choice
-        if tame and program in TABLE and (letters := TABLE[program].flags + "".join(TABLE[program].valued)):
+        if tame and program in TABLE and (letters := TABLE[program].flags + TABLE[program].valued):
             return f"-{pick(letters)}{pick(('', '', '3', pick(letters)))}"
         if tame and program == "git":
             return pick(

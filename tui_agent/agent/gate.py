@@ -29,7 +29,7 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.errors import ToolError
 from tui_agent.files.sensitive import is_sensitive, rules_programs
 from tui_agent.path_checks import is_file
-from tui_agent.permission import Change, Permission, PermissionNeed, with_note
+from tui_agent.permission import Change, Permission, PermissionNeed, rule_path, with_note
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.view import Grants, View
 from tui_agent.tools.base import Tool, ToolContext, ToolInput
@@ -336,12 +336,12 @@ def _needs_of_grants(
         acting = [need for need in parts if not need.harmless] or parts
         yield from (replace(need, sandboxed=True, harmless=False, changes=changes) for need in acting)
     for path in sorted(wanted.protected):
-        yield PermissionNeed(Permission.EDIT, _shown(path, project), detail=command)
+        yield PermissionNeed(Permission.EDIT, rule_path(path, project), detail=command)
     for path in sorted(wanted.secrets):
-        yield PermissionNeed(Permission.READ, _shown(path, project), detail=command, secret=not is_sensitive(path))
+        yield PermissionNeed(Permission.READ, rule_path(path, project), detail=command, secret=not is_sensitive(path))
     for path in sorted(wanted.write):
         if path.is_relative_to(project):
-            yield PermissionNeed(Permission.EDIT, _shown(path, project), detail=command, changes=("data",))
+            yield PermissionNeed(Permission.EDIT, rule_path(path, project), detail=command, changes=("data",))
         else:
             yield PermissionNeed(Permission.EDIT, str(path), detail=command)
     if apart := sorted(wanted.read | {p for p in wanted.write if not p.is_relative_to(project)}):
@@ -350,8 +350,3 @@ def _needs_of_grants(
         yield from dict.fromkeys(map(outside, apart))
     for host in sorted(wanted.hosts):
         yield PermissionNeed(Permission.NETWORK, host, detail=command, aliases=(command,))
-
-
-def _shown(path: Path, project: Path) -> str:
-    """Return a path as rules know it: relative to the project inside of it."""
-    return path.relative_to(project).as_posix() if path.is_relative_to(project) else path.as_posix()

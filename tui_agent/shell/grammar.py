@@ -9,8 +9,7 @@ Nothing widens the table.
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tui_agent.files.ripgrep import IGNORE_FILES, ignore_files_are_plain
@@ -35,7 +34,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
-_BUILTINS = frozenset({"cd", "command", "echo", "false", "pwd", "true"})
+_BUILTINS = frozenset({"cd", "echo", "false", "pwd", "true"})
 
 _READABLE = re.compile(r"[\t\n -~]*")
 
@@ -64,12 +63,15 @@ def is_listable(text: str, place: CommandPlace) -> bool:
 
 
 def below(path: Path, place: CommandPlace) -> list[str]:
-    """Return the parts of a path below the project, in lower case."""
     return [part.lower() for part in path.relative_to(place.project).parts]
 
 
 OperandForm = Callable[[str, CommandPlace], bool]
 """Tells whether an operand has a form."""
+
+
+def _anything(_text: str, _place: CommandPlace) -> bool:
+    return True
 
 
 def _pattern(pattern: str) -> OperandForm:
@@ -116,79 +118,50 @@ def _holds_no_secrets(directory: Path) -> bool:
 
 
 _text = _pattern(r"[^-].*|")
-_anything = _pattern(r".*")
-_number = _pattern(r"\d{1,6}")
-_name = _pattern(r"[A-Za-z0-9][\w.+-]*")
+_SED = r"(?:(?:\d+|\$)(?:,(?:\d+|\$))?[pd](?:;|$))+"
+_JQ = r"(?:\s|[|,]|\.(?:[A-Za-z_]\w*)?|\[(?:\d+|\"\w+\")?\]|\b(?:keys|length|type|not|first|last)\b)+"
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramUsage:
     """How a program may be used.
 
-    ``flags`` are letters that take nothing and may be joined (``-la``); ``valued`` letters take a value that matches,
-    joined or as the next word; ``long`` is a pattern of whole long switches. ``first`` are the forms of the operands
-    that come first, ``rest`` is the form of those that follow, None when there may be none.
+    ``flags`` are letters that take nothing and may be joined (``-la``), ``valued`` ones that take a value, ``long`` is
+    a pattern of other switches. ``form`` is what operands are, None when there may be none, ``first`` the first one
+    where that is another. A value that is a word of its own is taken for an operand.
     """
 
     flags: str = ""
-    valued: dict[str, str] = field(default_factory=dict)
+    form: OperandForm | None = None
+    valued: str = ""
     long: str = r"(?!)"
-    first: tuple[OperandForm, ...] = ()
-    rest: OperandForm | None = None
-    count: bool = False
-    """``-20`` is a number of lines."""
+    first: OperandForm | None = None
     recursive: str = ""
-    """The letter with which it searches everything below its operands, "*" for one that always does."""
-    literal: bool = False
-    """Words that begin with a dash are operands, too."""
+    """The letter with which it searches everything below its operands, "-" for one that always does."""
 
     def admits(self, words: Sequence[str], place: CommandPlace) -> bool:
-        if (found := self._operands(words)) is None:
+        if self.form is _anything:
+            return True
+        end = words.index("--") if "--" in words else len(words)
+        switches = [word for word in words[:end] if word.startswith("-")]
+        operands = [word for word in words[:end] if not word.startswith("-")] + list(words[end + 1 :])
+        # No line has a NUL: it stands for no letter.
+        letters = f"-[{self.flags}\0]*(?:[{self.valued}\0].*)?"
+        if not all(re.fullmatch(f"{letters}|{self.long}", switch, re.ASCII) and switch != "-" for switch in switches):
             return False
-        letters, operands = found
-        searches = self.recursive == "*" or (self.recursive != "" and self.recursive in letters)
-        # A pattern that was given by a switch is no operand.
-        first = () if "e" in letters and "e" in self.valued else self.first
-        rest = _tree if searches and self.rest is _file else self.rest
-        if len(operands) < len(first) or (rest is None and len(operands) > len(first)):
-            return False
-        others = operands[len(first) :] or (["."] if searches else [])
-        return all(form(text, place) for form, text in zip(first, operands, strict=False)) and all(
-            rest is not None and rest(text, place) for text in others
+        form, first = self.form, self.first or self.form
+        if self.recursive and self.recursive in "".join(["-", *switches]):
+            form = _tree
+            if len(operands) < 2 or any(switch[-1] in self.valued for switch in switches):
+                operands.append(".")
+        return not operands or (
+            form is not None
+            and first is not None
+            and first(operands[0], place)
+            and all(form(operand, place) for operand in operands[1:])
         )
 
-    def _operands(self, words: Sequence[str]) -> tuple[str, list[str]] | None:
-        """Return the letters of the switches and the operands; None for a switch that is not named."""
-        letters, operands = "", list[str]()
-        rest = iter(words)
-        for word in rest:
-            if self.literal or not word.startswith("-"):
-                operands.append(word)
-            elif word == "--":
-                return letters, [*operands, *rest]
-            elif re.fullmatch(self.long, word, re.ASCII) or (self.count and re.fullmatch(r"-\d{1,6}", word, re.ASCII)):
-                continue
-            elif (found := self._letters(word[1:], rest)) is not None:
-                letters += found
-            else:
-                return None
-        return letters, operands
 
-    def _letters(self, text: str, following: Iterator[str]) -> str | None:
-        """Return the letters of joined switches; None when one is not named, or its value is none it takes."""
-        for at, letter in enumerate(text):
-            if letter in self.valued:
-                value = text[at + 1 :] or next(following, "")
-                return text[: at + 1] if re.fullmatch(self.valued[letter], value, re.ASCII | re.DOTALL) else None
-            if letter not in self.flags:
-                return None
-        return text or None
-
-
-_LINES = {"n": r"\d{1,9}", "c": r"\d{1,9}"}
-_CONTEXT = {"A": r"\d{1,4}", "B": r"\d{1,4}", "C": r"\d{1,4}", "m": r"\d{1,9}", "e": r".+"}
-_JQ = r"(?:\s|[|,]|\.(?:[A-Za-z_]\w*)?|\[(?:\d+|\"\w+\")?\]|\b(?:keys|length|type|not|first|last)\b)+"
-_SED = r"(?:(?:\d+|\$)(?:,(?:\d+|\$))?[pd](?:;|$))+"
 _FIND = re.compile(
     r"-(?:(?:i?name|i?path)=.*|(?:max|min)depth=\d+|type=[fdl]|size=[+-]?\d+[ckMG]?|m(?:time|min)=[+-]?\d+|"
     r"(?:not|o|a|or|and|print|print0|empty|prune)=)",
@@ -197,42 +170,41 @@ _FIND = re.compile(
 _FIND_TAKES = re.compile(r"-(?:i?name|i?path|maxdepth|mindepth|type|size|mtime|mmin)")
 
 TABLE: dict[str, ProgramUsage] = {
-    "basename": ProgramUsage(first=(_text,), rest=_text),
-    "cat": ProgramUsage("nbsAETv", rest=_file),
-    "cmp": ProgramUsage("s", first=(_file, _file)),
-    "command": ProgramUsage(valued={"v": r"[\w.+-]+"}),
-    "cut": ProgramUsage("s", {"d": r".", "f": r"[\d,-]+", "c": r"[\d,-]+", "b": r"[\d,-]+"}, rest=_file),
-    "date": ProgramUsage("u", rest=_pattern(r"\+[\w%:/ .,-]+")),
-    "df": ProgramUsage("hTi", rest=is_listable),
-    "diff": ProgramUsage("uqsbwBi", {"U": r"\d{1,4}"}, first=(_file, _file)),
-    "dirname": ProgramUsage(first=(_text,), rest=_text),
-    "du": ProgramUsage("shackm", {"d": r"\d{1,2}"}, r"--max-depth=\d{1,2}", rest=is_listable),
-    "echo": ProgramUsage(rest=_anything, literal=True),
+    "basename": ProgramUsage("", _text),
+    "cat": ProgramUsage("nbsAETv", _file),
+    "cmp": ProgramUsage("s", _file),
+    "cut": ProgramUsage("s", _file, "dfcb"),
+    "date": ProgramUsage("u", _pattern(r"\+[\w%:/ .,-]+")),
+    "df": ProgramUsage("hTi", is_listable),
+    "diff": ProgramUsage("uqsbwBi", _file, "U"),
+    "dirname": ProgramUsage("", _text),
+    "du": ProgramUsage("shackm", is_listable, "d", r"--max-depth=\d{1,2}"),
+    "echo": ProgramUsage("", _anything),
     "false": ProgramUsage(),
-    "file": ProgramUsage("bi", rest=_file),
-    "grep": ProgramUsage("nivclLwxohHEFPIqsr", _CONTEXT, r"--color=never|--(?:in|ex)clude(?:-dir)?=[\w*.-]+",
-                  first=(_text,), rest=_file, recursive="r"),
-    "head": ProgramUsage("qv", _LINES, rest=_file, count=True),
-    "jq": ProgramUsage("rcSe", first=(_pattern(_JQ),), rest=_file),
-    "ls": ProgramUsage("laAhtrSR1dFipsgnG", long=r"--color=never", rest=is_listable),
-    "nl": ProgramUsage(valued={"b": "[atn]"}, rest=_file),
+    "file": ProgramUsage("bi", _file),
+    "grep": ProgramUsage("nivclLwxohHEFPIqsr", _file, "ABCm", r"--color=never|--(?:in|ex)clude(?:-dir)?=[\w*.-]+",
+                         first=_text, recursive="r"),
+    "head": ProgramUsage("qv", _file, "nc", r"-\d{1,6}"),
+    "jq": ProgramUsage("rcSe", _file, first=_pattern(_JQ)),
+    "ls": ProgramUsage("laAhtrSR1dFipsgnG", is_listable, long=r"--color=never"),
+    "nl": ProgramUsage("", _file, "b"),
     "nproc": ProgramUsage(),
     "pwd": ProgramUsage("LP"),
-    "rg": ProgramUsage("nilcwFSsovxNIHU", _CONTEXT | {"t": r"[a-z]+"}, r"--color=never|--no-heading|--type=[a-z]+",
-                first=(_text,), rest=_file, recursive="*"),
-    "sed": ProgramUsage("nE", first=(_pattern(_SED),), rest=_file),
-    "sha256sum": ProgramUsage(first=(_file,), rest=_file),
-    "sleep": ProgramUsage(first=(_number,)),
-    "sort": ProgramUsage("nrufhVbg", {"k": r"[\d.,nrfhVbg]+", "t": r"."}, rest=_file),
-    "stat": ProgramUsage(valued={"c": r".*"}, first=(is_listable,), rest=is_listable),
-    "tail": ProgramUsage("qv", {"n": r"[+-]?\d{1,9}", "c": r"[+-]?\d{1,9}"}, rest=_file, count=True),
-    "tr": ProgramUsage("dsc", first=(_text,), rest=_text),
-    "tree": ProgramUsage("adf", {"L": r"\d{1,2}"}, rest=is_listable),
+    "rg": ProgramUsage("nilcwFSsovxNIHU", _file, "ABCmt", r"--color=never|--no-heading|--type=[a-z]+",
+                       first=_text, recursive="-"),
+    "sed": ProgramUsage("nE", _file, first=_pattern(_SED)),
+    "sha256sum": ProgramUsage("", _file),
+    "sleep": ProgramUsage("", _pattern(r"\d{1,6}")),
+    "sort": ProgramUsage("nrufhVbg", _file, "kt"),
+    "stat": ProgramUsage("", is_listable, "c"),
+    "tail": ProgramUsage("qv", _file, "nc", r"-\d{1,6}"),
+    "tr": ProgramUsage("dsc", _text),
+    "tree": ProgramUsage("adf", is_listable, "L"),
     "true": ProgramUsage(),
     "uname": ProgramUsage("asnrmpio"),
     "uniq": ProgramUsage("cdui"),
-    "wc": ProgramUsage("lwcmL", rest=_file),
-    "which": ProgramUsage("a", first=(_name,), rest=_name),
+    "wc": ProgramUsage("lwcmL", _file),
+    "which": ProgramUsage("a", _pattern(r"[A-Za-z0-9][\w.+-]*")),
     "whoami": ProgramUsage(),
 }  # fmt: skip
 """Every program that is free, beside ``cd`` and ``find``, which have forms of their own."""

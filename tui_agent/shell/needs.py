@@ -16,7 +16,7 @@ from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import LazyPattern
 from tui_agent.path_checks import is_directory
-from tui_agent.permission import Change, Permission, PermissionNeed
+from tui_agent.permission import Change, Permission, PermissionNeed, rule_path
 from tui_agent.shell.families import escaped, exceeded_family, family, run_by
 from tui_agent.shell.grammar import TABLE, is_free
 from tui_agent.shell.reader import ParsedLine, SimpleCommand, Word, listed, read_script
@@ -107,10 +107,6 @@ class _CommandAnalyzer:
         for folder in self._folders:
             yield Path(os.path.realpath(os.path.join(folder, text)))  # noqa: PTH118 - called for every word
 
-    def _shown(self, real: Path) -> str:
-        """Return a path as rules know it: relative to the project inside of it."""
-        return real.relative_to(self._project).as_posix() if real.is_relative_to(self._project) else real.as_posix()
-
     def _simple(self, simple: SimpleCommand, *, writes: bool) -> Iterator[PermissionNeed]:
         """Yield what one command needs. With a file to write to, what it says is no longer without consequence."""
         text = simple.source.partition("<<")[0] if simple.fed else simple.source
@@ -134,7 +130,7 @@ class _CommandAnalyzer:
             yield from self._places((target,))
         elif value not in HARMLESS_DEVICES:
             for real in self._real(_home(value) if target.tilde else value):
-                yield PermissionNeed(Permission.EDIT, self._shown(real), written)
+                yield PermissionNeed(Permission.EDIT, rule_path(real, self._project), written)
                 if not real.is_relative_to(self._project):
                     yield outside(real)
 
@@ -161,7 +157,7 @@ class _CommandAnalyzer:
                 for found in filter(is_sensitive, os.listdir(place)):  # noqa: PTH208 - names are all that is wanted
                     if (found.startswith(".") and not name.startswith(".")) or (plain and not fnmatchcase(found, last)):
                         continue
-                    yield PermissionNeed(Permission.READ, self._shown(place / found))
+                    yield PermissionNeed(Permission.READ, rule_path(place / found, self._project))
 
     def _place(self, text: str) -> Iterator[PermissionNeed]:
         if text in HARMLESS_DEVICES or "\0" in text:
@@ -171,7 +167,7 @@ class _CommandAnalyzer:
                 yield outside(real)
             named = is_sensitive(real) or is_sensitive(text)
             if named or (real.is_relative_to(self._project) and file_holds_secret(real)):
-                yield PermissionNeed(Permission.READ, self._shown(real), secret=not named)
+                yield PermissionNeed(Permission.READ, rule_path(real, self._project), secret=not named)
 
 
 def outside(real: Path) -> PermissionNeed:

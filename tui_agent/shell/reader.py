@@ -90,6 +90,7 @@ _WORDS = frozenset(
         "command_substitution", "command_name", "variable_name", "special_variable_name",
     }
 )  # fmt: skip
+_LITERAL = listed("== =~ = != [ ] < > export declare typeset readonly local unset unsetenv")
 _GAP = re.compile(r"(?:[ \t]|\\\n)*")
 _JOINED = re.compile(r"(?:\\\n)*")
 _DASH_GAP = re.compile(r"[ \t]*(?:-[ \t]*)?")
@@ -148,12 +149,9 @@ class _Reader:
         self._data = data
 
     def read(self, node: "Node") -> None:
-        """Take in a statement and everything in it."""
         match node.type:
-            case "command":
+            case "command" | "declaration_command" | "unset_command":
                 self._command(node)
-            case "declaration_command" | "unset_command":
-                self._declaration(node)
             case "variable_assignment":
                 self._script.assignments.append(self._assignment(node))
             case "variable_assignments":
@@ -187,15 +185,17 @@ class _Reader:
     def _command(self, node: "Node") -> None:
         self._gaps(node, _GAP)
         words, assignments = list[Word](), list[tuple[str, Word]]()
+        # What ``export A=1`` sets holds for what comes after it, too.
+        made = self._script.assignments if node.type == "declaration_command" else assignments
         for child in node.children:
             match child.type:
                 case "variable_assignment":
-                    assignments.append(self._assignment(child))
+                    made.append(self._assignment(child))
                 case "command_name":
                     words.append(self._word(child.children[0]))
                 case "herestring_redirect" | "file_redirect" | "heredoc_redirect":
                     self.read(child)
-                case "==" | "=~" | "=" | "!=" | "[" | "]" | "<" | ">":
+                case kind if kind in _LITERAL:
                     words.append(literal(self._text(child)))
                 case kind if kind in _WORDS:
                     words.append(self._word(child))
@@ -203,17 +203,6 @@ class _Reader:
                     self._unchecked(kind)
         command = SimpleCommand(tuple(words), self._text(node), tuple(assignments), self._fed(node))
         self._script.commands.append(command)
-
-    def _declaration(self, node: "Node") -> None:
-        """``export A=1``: an assignment, and a command of that name with whatever else it is given."""
-        self._gaps(node, _GAP)
-        words = [literal(node.children[0].type)]
-        for child in node.children[1:]:
-            if child.type == "variable_assignment":
-                self._script.assignments.append(self._assignment(child))
-            else:
-                words.append(self._word(child))
-        self._script.commands.append(SimpleCommand(tuple(words), self._text(node)))
 
     def _assignment(self, node: "Node") -> tuple[str, Word]:
         name, *rest = node.named_children
