@@ -64,10 +64,6 @@ class PermissionNeed:
     """Other spellings; a rule against one of them is meant against this."""
 
 
-Verdict = Literal["allow", "ask", "deny"]
-"""What rules say about a need."""
-
-
 def rule_path(path: Path, project: Path) -> str:
     """Return a path as rules know it: relative to the project inside of it."""
     return path.relative_to(project).as_posix() if path.is_relative_to(project) else path.as_posix()

@@ -79,11 +79,7 @@ class TrustStore:
         return None
 
     def remember(self, project: Path, digest: str, answer: TrustDecision) -> None:
-        """Keep an answer.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Keep an answer; raises OSError where it can't be written."""
         kept = {"answer": answer, "digest": digest, "at": int(time.time())}
         self._write({**self._read(), os.path.realpath(project): kept})
 
@@ -138,12 +134,8 @@ def project_state(
 ) -> ProjectState:
     """Return what a project brings along and whether it may act.
 
-    Args:
-        project: the project's root.
-        store: what was answered before.
-        cwd: the working directory; the folders between it and the root count too.
-        assume_trust: trust it whatever was answered, as ``--trust`` does for one run.
-        commands: those of the user's own settings; files of the project that they name act, too.
+    The folders between its root and ``cwd`` count too, and files that ``commands`` of the user's own settings name.
+    With ``assume_trust`` it is trusted whatever was answered.
     """
     acting = islice(_files(project, cwd or project), MAX_FILES + 1)
     named = dict.fromkeys(path for command in commands for path in named_files(project, command))
@@ -164,7 +156,6 @@ def project_state(
 
 
 def project_config(project: Path) -> Path:
-    """Return where a project's own settings are or would be."""
     return project / FOLDER / CONFIG
 
 

@@ -79,7 +79,6 @@ class Rule:
         return any(self._fits(text, need.permission) for text in texts)
 
     def is_about(self, name: str) -> bool:
-        """Whether the rule names a permission or tool."""
         return fnmatchcase(name, self.permission)
 
     def names_tool(self, tool: str) -> bool:
@@ -341,7 +340,6 @@ PLAN_RULE = Rule("*", "*", Action.DENY)
 
 
 def next_mode(mode: str) -> Mode:
-    """Return the mode that the key goes to from ``mode``."""
     return CYCLE[(CYCLE.index(Mode(mode)) + 1) % len(CYCLE)] if mode in CYCLE else Mode.BUILD
 
 
@@ -360,20 +358,16 @@ def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
     return View(Writes.OUTPUTS, Grants(sources=edits is Action.ALLOW))
 
 
-def is_refused_by_plan(need: PermissionNeed) -> bool:
-    if need.permission.runs:
-        # What the sandbox throws away has changed nothing.
-        return not is_free(need) and not (need.sandboxed and not need.changes)
-    return need.permission in {Permission.EDIT, Permission.MCP}
-
-
 def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool: str = "") -> Rule:
     rules = tuple(rules)
     if "sources" in need.changes and (mode == Mode.PLAN or view_in_mode(rules, mode).changes_sources):
         # They may change, or what changes is thrown away.
         need = replace(need, changes=tuple(change for change in need.changes if change != "sources"))
-    if mode == Mode.PLAN and is_refused_by_plan(need):
-        return PLAN_RULE
+    if mode == Mode.PLAN:
+        # What the sandbox throws away has changed nothing.
+        changes_nothing = is_free(need) or (need.sandboxed and not need.changes)
+        if not changes_nothing if need.permission.runs else need.permission in {Permission.EDIT, Permission.MCP}:
+            return PLAN_RULE
     rule = decide(need, rules, tool)
     if rule.action is not Action.ASK:
         return rule

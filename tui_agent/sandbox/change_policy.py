@@ -39,10 +39,7 @@ from tui_agent.sandbox.view import Grants, View, Writes
 
 
 class ProjectFacts:
-    """What is known of a project when its changes are judged, looked up when asked.
-
-    ``shared`` are the files that a checkpoint looks at, by path.
-    """
+    """What is known of a project when its changes are judged. ``shared`` are the files that a checkpoint looks at."""
 
     def __init__(self, root: Path, shared: frozenset[str], layout: Layout) -> None:
         self.root = root
@@ -60,7 +57,6 @@ class ProjectFacts:
         return self._layout.put_at(real) is MountKind.READ and is_file(real) and os.access(real, os.X_OK)
 
     def ignored(self, path: str) -> bool:
-        """Whether a new file would be ignored."""
         rules, prefix = self._rules[""], ""
         *parents, name = path.split("/")
         for part in parents:
@@ -245,7 +241,6 @@ class WorkedOnItself:
 
 
 def _listed(names: Sequence[str], most: int = 5) -> str:
-    """Return some of the paths that changed, for a sentence."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     # A name is whatever a command called it: it may not go on as a line of ours.
     return ", ".join(map(one_line, names[:most])) + more
@@ -269,21 +264,20 @@ _PATH = LazyPattern(r"(?:~|\.{0,2})/[^\s:'\"’”`,;()\[\]<>|]+|[\w.@+-]+(?:/[\
 
 
 def lacking(output: str, cwd: Path, view: View, seen: ProjectScan, shows: Callable[[Path], bool]) -> Grants:
-    """Return what a command lacked, from the paths it names together with the system's refusal.
+    """Return what a command lacked, from the paths that its output names together with the system's refusal.
 
-    Args:
-        output: what it said.
-        cwd: where it ran.
-        view: what it was given.
-        seen: the project as it was before.
-        shows: tells whether commands see a path outside of the project.
+    ``shows`` tells whether commands see a path outside of the project.
     """
     wanted = Grants()
     for path, refusal in refused_paths(output, cwd):
         if path.is_relative_to(seen.root) or any(path.is_relative_to(place) for place in seen.elsewhere):
             wanted |= _inside(path, refusal, view, seen)
-        elif not any(path.is_relative_to(place) for place in OWN_PLACES):
-            wanted |= _outside(path, refusal, shows)
+        elif any(path.is_relative_to(place) for place in OWN_PLACES):
+            continue
+        elif refusal == errno.ENOENT and os.path.lexists(path) and not shows(path):
+            wanted |= Grants(read=frozenset({path}))
+        elif refusal != errno.ENOENT and _could_write(path):
+            wanted |= Grants(write=frozenset({path}))
     return wanted
 
 
@@ -322,12 +316,6 @@ def _inside(path: Path, refusal: int, view: View, seen: ProjectScan) -> Grants:
 
 def _could_write(path: Path) -> bool:
     return os.access(path if is_there(path) else path.parent, os.W_OK)
-
-
-def _outside(path: Path, refusal: int, shows: Callable[[Path], bool]) -> Grants:
-    if refusal == errno.ENOENT:
-        return Grants(read=frozenset({path})) if os.path.lexists(path) and not shows(path) else Grants()
-    return Grants(write=frozenset({path})) if _could_write(path) else Grants()
 
 
 def named(files: tuple[Path, ...], root: Path, output: str) -> frozenset[Path]:

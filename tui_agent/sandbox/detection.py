@@ -73,11 +73,15 @@ _UNLAYERED = (
 def find_sandbox(outside: Path | None = None) -> SandboxState:
     """Try the sandboxes of this machine in the form they are used in, the best first; takes some milliseconds once.
 
-    Args:
-        outside: a project, of which no program is taken: commands write to its virtual environment.
+    No program is taken of a project, ``outside``: commands write to its virtual environment.
     """
     if sys.platform == "darwin":
-        return _seatbelt(outside)
+        if (program := find_program("sandbox-exec", outside)) is None:
+            return SandboxState(None, reason="sandbox-exec is not installed")
+        layout = Layout(Path("/"), Path(os.devnull), system_mounts(MACOS_SYSTEM))
+        if failed := why_not(seatbelt_command(program, layout, ["true"])):
+            return SandboxState(None, reason=f"sandbox-exec does not work here ({failed})")
+        return SandboxState("sandbox-exec", program)
     state = find_bubblewrap(list(bubblewraps(outside)))
     if state.kind is not None or (version := landlock_version()) < MIN_LANDLOCK:
         return state
@@ -156,16 +160,6 @@ def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
     if "nknown option" in why_unlayered:
         return found, f"{program} is older than bubblewrap 0.11"
     return found, f"{program} can't make one ({why_unlayered})"
-
-
-def _seatbelt(outside: Path | None) -> SandboxState:
-    program = find_program("sandbox-exec", outside)
-    if program is None:
-        return SandboxState(None, reason="sandbox-exec is not installed")
-    layout = Layout(Path("/"), Path(os.devnull), system_mounts(MACOS_SYSTEM))
-    if failed := why_not(seatbelt_command(program, layout, ["true"])):
-        return SandboxState(None, reason=f"sandbox-exec does not work here ({failed})")
-    return SandboxState("sandbox-exec", program)
 
 
 def why_not(command: tuple[str, ...], descriptors: tuple[int, ...] = ()) -> str:

@@ -59,11 +59,7 @@ _PAGE = 4_096
 
 
 def filter_of(machine: str) -> bytes:
-    """Return the filter: no sockets, no looking into processes, no changing of owners, nothing of another machine's.
-
-    Raises:
-        KeyError: the machine is not known.
-    """
+    """Return the filter: no sockets, no looking into processes, no changing of owners, nothing of another machine's."""
     architecture, numbers = _MACHINES[machine]
     rows = [
         (_LOAD, 0, 0, 4), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _ERRNO | _EPERM),
@@ -81,9 +77,7 @@ def filter_of(machine: str) -> bytes:
 def restrict(grants: list[tuple[str, str]]) -> int:
     """Give up everything that is not granted, for good; returns where the system calls that wait are told of.
 
-    Raises:
-        OSError: the kernel refuses.
-        KeyError: the machine is not known.
+    Raises OSError where the kernel refuses, KeyError on a machine that is not known.
     """
     from landlockpy import AccessFS, Ruleset, Scope
 

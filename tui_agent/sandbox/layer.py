@@ -25,7 +25,7 @@ from pathlib import Path
 from tui_agent.files.inside import DIRECTORY, descend
 from tui_agent.files.sensitive import steers_programs
 from tui_agent.lazy import dataclass
-from tui_agent.sandbox.project_scan import BARE_REPOSITORY, MAX_DEPTH, is_output_directory, is_special
+from tui_agent.sandbox.project_scan import BARE_REPOSITORY, MAX_DEPTH, NEVER_KEPT, is_output_name, is_special
 
 _HEAD_BYTES = 16
 _CHUNK = 1024 * 1024
@@ -97,8 +97,7 @@ class Layer:
 def make_own_directory(owner: object, parent: Path) -> Path:
     """Make a directory that goes with ``owner``; those of sessions that were killed go now.
 
-    Raises:
-        OSError: it can't be made, or another user has made what the user's own directories are in.
+    Raises OSError also where another user has made what the user's own directories are in.
     """
     ours = parent / f"tui-agent-{os.geteuid()}"
     with contextlib.suppress(FileExistsError):
@@ -149,11 +148,7 @@ def remove_tree(place: Path) -> None:
 
 
 def make_layer(project: Path, parent: Path) -> Layer:
-    """Make an empty layer for a command.
-
-    Raises:
-        OSError: there is no room for it.
-    """
+    """Make an empty layer for a command; raises OSError where there is no room for it."""
     parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     place = Path(tempfile.mkdtemp(prefix="layer-", dir=parent))
     layer = Layer(project, place)
@@ -179,15 +174,9 @@ def changes_in(layer: Layer, outputs: frozenset[str]) -> list[LayerChange]:
 def _changes(
     upper: str, lower: str, prefix: str, outputs: frozenset[str], *, output: bool = False, opaque: bool = False
 ) -> Iterator[LayerChange]:
-    """Yield the changes below a directory.
+    """Yield the changes below a directory of the layer, where the project has ``lower``, "" for no directory.
 
-    Args:
-        upper: the directory in the layer.
-        lower: what the project has there; "" where it has no directory.
-        prefix: the directory's path in the project.
-        outputs: directories of the project that are made again.
-        output: whether the directory is.
-        opaque: nothing of the project is seen in it: it is in a directory that was made anew.
+    ``prefix`` is its path in the project. ``opaque``: it is in a directory that was made anew.
     """
     _check_depth(prefix)
     try:
@@ -222,7 +211,8 @@ def _change(
         anew = not was_directory or (made_again and (opaque or _is_opaque(row.path)))
         if was is not None and anew:
             yield from _gone(original, was, path, output=made_again)
-        if anew and (made_again or is_output_directory(row.name)):
+        named = row.name not in NEVER_KEPT and is_output_name(row.name, directory=True)
+        if anew and (made_again or named):
             yield from _whole(row.path, path)
             return
         if anew:
@@ -363,8 +353,7 @@ def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
 def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
     """Copy files and directories into the project while a command still works on the layer.
 
-    It may put another thing in a place at any moment: only what is really copied is looked at, and what steers programs
-    by its name, links and repositories wait for the end.
+    It may put another thing in a place at any moment: what steers programs, links and repositories wait for the end.
     """
     with _opened(layer) as (root, upper):
         for change in changes:

@@ -131,12 +131,8 @@ def bubblewrap_command(
 ) -> tuple[str, ...]:
     """Return the command line that runs a command in bubblewrap.
 
-    Args:
-        form: how bubblewrap is called here.
-        layout: what is put where.
-        command: what to run.
-        own_network: it has a network of its own with nothing in it; without, that of whoever starts it.
-        info: the descriptor to which bubblewrap writes which process is the first inside; -1 for none.
+    Its ``own_network`` has nothing in it; without, it has that of whoever starts it. ``info`` is the descriptor to
+    which bubblewrap writes which process is the first inside.
     """
     mounts = [word for mount in layout.ordered() for word in _words(mount, layout.empty)]
     proc = [*form.proc.value]
@@ -172,16 +168,13 @@ def _words(mount: Mount, empty: Path) -> tuple[str, ...]:
 
 
 def seatbelt_command(program: str, layout: Layout, command: Sequence[str], port: int = 0) -> tuple[str, ...]:
-    """Return the command line that runs a command in sandbox-exec."""
     return program, "-p", seatbelt_profile(layout, port), *command
 
 
 def seatbelt_profile(layout: Layout, port: int = 0) -> str:
     """Return the profile for sandbox-exec; of its rules the last that fits counts.
 
-    Args:
-        layout: what may be read and changed; nothing else is.
-        port: of this machine, where the proxy listens; 0 for no network at all.
+    ``port`` is where the proxy listens on this machine, 0 for no network at all.
     """
     lines = [
         "(version 1)",
@@ -244,22 +237,17 @@ def landlock_grants(layout: Layout) -> list[tuple[str, str]]:
         if mount.put is MountKind.PRIVATE:
             found.append((str(mount.source), "write"))
         elif mount.put in {MountKind.READ, MountKind.WRITE}:
-            found += _cover(mount, mounts)
+            less = {MountKind.HIDDEN_FILE, MountKind.HIDDEN_DIRECTORY, MountKind.EMPTY}
+            less |= {MountKind.READ} if mount.put is MountKind.WRITE else set()
+            others = (other.place for other in mounts if other.put in less and other.place != mount.place)
+            apart = {str(place) for place in others if place.is_relative_to(mount.place)}
+            on_the_way = {str(parent) for place in apart for parent in Path(place).parents}
+            found += _beside(str(mount.place), apart, on_the_way, mount.put.value)
     return list(dict.fromkeys(found))
 
 
-def _cover(mount: Mount, mounts: Sequence[Mount]) -> Iterator[tuple[str, str]]:
-    """Yield a directory as a whole, or its parts beside what has fewer rights."""
-    less = {MountKind.HIDDEN_FILE, MountKind.HIDDEN_DIRECTORY, MountKind.EMPTY}
-    if mount.put is MountKind.WRITE:
-        less.add(MountKind.READ)
-    others = (other.place for other in mounts if other.put in less and other.place != mount.place)
-    apart = {str(place) for place in others if place.is_relative_to(mount.place)}
-    on_the_way = {str(parent) for place in apart for parent in Path(place).parents}
-    yield from _beside(str(mount.place), apart, on_the_way, mount.put.value)
-
-
 def _beside(path: str, apart: set[str], on_the_way: set[str], right: str) -> Iterator[tuple[str, str]]:
+    """Yield a directory as a whole, or its parts beside those that are ``apart``, which have fewer rights."""
     if path in apart:
         return
     if path not in on_the_way:

@@ -135,13 +135,7 @@ class Machine:
 
 
 def scan_machine(environ: Mapping[str, str], home: Path, holds_secret: Callable[[Path], bool]) -> Machine:
-    """Return what commands see of this machine; takes some milliseconds.
-
-    Args:
-        environ: the environment that commands get.
-        home: the user's home directory.
-        holds_secret: tells whether a file must not be shown.
-    """
+    """Return what commands see of this machine, given their environment; takes some milliseconds."""
     system = tuple(path for name in SYSTEM if os.path.lexists(path := Path(name)))
     shown, written = dict[Path, None](), dict[Path, None]()
     for place, toolchain in _toolchains(environ, home):

@@ -91,7 +91,6 @@ class Proxy:
         self.port = 0
 
     async def serve(self, listener: socket.socket) -> None:
-        """Take connections from a listening socket from now on."""
         listener.settimeout(0)
         self.port = listener.getsockname()[1]
         self._server = await asyncio.start_server(self._serve, sock=listener, limit=_MAX_HEAD)
@@ -107,7 +106,6 @@ class Proxy:
         self._gateways = {password: known for password, known in self._gateways.items() if known is not gateway}
 
     async def aclose(self) -> None:
-        """Stop serving; connections end."""
         if self._server is not None:
             self._server.close()
         for task in self._connections:
@@ -276,20 +274,13 @@ class SessionNetwork:
             if descriptor >= 0:
                 os.close(descriptor)
 
-    async def aclose(self) -> None:
-        await self.proxy.aclose()
-        self.close()
-
 
 async def make_network(
     state: SandboxState, reaches: Callable[[str], bool] | None, outside: Path | None
 ) -> SessionNetwork:
     """Make the network of a session: a helper in a new one opens its descriptors, bubblewrap with nothing hidden.
 
-    Args:
-        state: the sandbox of the session. Commands in sandbox-exec reach a port of this machine instead.
-        reaches: tells whether an address may be connected to.
-        outside: the project, of which no program is taken.
+    Commands in sandbox-exec reach a port of this machine instead. No program of the project, ``outside``, is used.
     """
     made = SessionNetwork(Proxy(reaches=reaches), asyncio.get_running_loop())
     if state.kind == "sandbox-exec":

@@ -94,7 +94,6 @@ class ViewPlan:
         return not self.whole and (self.view.grants.repository or (self.layer is None and self.view.changes_sources))
 
     def layout(self) -> Layout:
-        """Return what is put where."""
         mounts = list(self._of_machine())
         for texts, kind in ((self.settings.read, MountKind.READ), (self.settings.write, MountKind.WRITE)):
             mounts += (Mount(path, kind, path.resolve()) for path in expanded(texts, self.machine.home))

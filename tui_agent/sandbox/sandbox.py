@@ -59,7 +59,7 @@ from tui_agent.sandbox.machine import (
 )
 from tui_agent.sandbox.network import Gateway, SessionNetwork, make_network, proxy_environment
 from tui_agent.sandbox.plan import TEMPORARY, SandboxFolders, ViewPlan
-from tui_agent.sandbox.project_scan import NEVER_KEPT, OUTPUT_DIRECTORIES, ProjectScan, scan_project
+from tui_agent.sandbox.project_scan import MAX_ENTRIES, NEVER_KEPT, OUTPUT_DIRECTORIES, ProjectScan, scan_project
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.sandbox.view import AllowHost, Grants, View, Writes
 
@@ -112,8 +112,6 @@ class Launch:
 
     async def gone(self) -> None:
         """Wait until every process of the command has ended, once its own has: the last ones end just after it."""
-        if self.info < 0:
-            return
         with contextlib.suppress(OSError, ValueError, KeyError):
             first = int(json.loads(os.read(self.info, _INFO_BYTES))["child-pid"])
             process, ended, loop = os.pidfd_open(first), asyncio.Event(), asyncio.get_running_loop()
@@ -169,10 +167,8 @@ class Sandbox:
     def for_copy(self, root: Path, of: Path, shared: Iterable[tuple[Path, Path]]) -> "Sandbox":
         """Return a sandbox like this one for a copy of a project, with caches beside the copy that go with it.
 
-        Args:
-            root: the copy, links resolved.
-            of: the project. Where the system can do that, commands find the copy in its place.
-            shared: places that the copy reads the project's things at, each with where those are.
+        Where the system can do that, commands find the copy, ``root``, in the place of the project. ``shared`` are
+        places that the copy reads the project's things at, each with where those are.
         """
         cache = None if self._cache is None else root.with_name(f"{root.name}.caches")
         other = Sandbox(self.settings, self._private, cache, home=self._home, project=root, find=self._find)
@@ -196,13 +192,12 @@ class Sandbox:
         return self.state.kind is not None
 
     def covers(self, command: str) -> bool:
-        """Whether a command would run inside."""
         plain = " ".join(command.split())
         return self.active and not any(fnmatch.fnmatchcase(plain, pattern) for pattern in self.settings.exclude)
 
     def lacks(self, view: View, project: Path) -> str:
         """Return why this sandbox can't give a command a view of a project; "" when it can. Looks at files."""
-        if self.active and self._scan(project, anew=False).too_large:
+        if self.active and self._scan(project, anew=False).count > MAX_ENTRIES:
             return "the project has too many files to find the secrets among them"
         if self.state.kind != "landlock":
             return ""
@@ -330,11 +325,7 @@ class Sandbox:
     ) -> CommandOutcome:
         """Take up what a command did: what its view lets it change goes into the project, the rest is thrown away.
 
-        Args:
-            launch: what it was started with; every process of it has ended.
-            output: what it said, for finding out what it lacked.
-            exit_code: how it ended; None when it was stopped.
-            recorded: records what becomes of the files it changed.
+        Its own process has ended. What it lacked is found in what it said. ``exit_code`` is None when it was stopped.
         """
         if self._network is not None:
             self._network.proxy.close(launch.gateway)
@@ -366,7 +357,8 @@ class Sandbox:
             await asyncio.wait(self._ready.values())
         if self._network is not None:
             network, self._network = self._network, None
-            await network.aclose()
+            await network.proxy.aclose()
+            network.close()
 
     # -- the layout -----------------------------------------------------------------------------------------------
 
@@ -480,7 +472,6 @@ class Sandbox:
     # -- what a command did ---------------------------------------------------------------------------------------
 
     async def _judged(self, launch: Launch, layer: Layer) -> JudgedChanges:
-        """Return what becomes of what a command changed on its layer."""
         root = launch.seen.root
         there = (path for path in launch.seen.outputs if path.name not in NEVER_KEPT)
         outputs = frozenset(path.relative_to(root).as_posix() for path in there)

@@ -27,10 +27,6 @@ _BRANCHES = listed("fetch pull")
 """Subcommands of git whose operands name remotes and branches; an address would reach another machine."""
 
 
-_Family = tuple[tuple[str, ...], bool]
-"""The words that name a family, and whether everything else in the command is of it."""
-
-
 def family(words: Sequence[Word]) -> str:
     """Return the pattern of the rule that "always" creates for a simple command."""
     exact = escaped(" ".join(word.shown for word in words))
@@ -48,7 +44,8 @@ def exceeded_family(words: Sequence[Word]) -> str:
     return "" if found is None or found[1] else f"{' '.join(found[0])} *"
 
 
-def _family_of(words: Sequence[Word]) -> _Family | None:
+def _family_of(words: Sequence[Word]) -> tuple[tuple[str, ...], bool] | None:
+    """Return the words that name a family, and whether everything else in the command is of it."""
     found = _named([word.value if word.value is not None else "$" for word in words])
     return found if found is not None and all(map(_PLAIN.fullmatch, found[0])) else None
 
@@ -69,7 +66,7 @@ def escaped(text: str) -> str:
     return re.sub(r"([*?\[])", r"[\1]", text)
 
 
-def _named(words: Sequence[str]) -> _Family | None:
+def _named(words: Sequence[str]) -> tuple[tuple[str, ...], bool] | None:
     """Return the family of a command; None where only the very same command may be offered."""
     if size := _runner_size(words):
         inner = _named(words[size:])

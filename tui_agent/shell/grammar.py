@@ -162,13 +162,6 @@ class ProgramUsage:
         )
 
 
-_FIND = re.compile(
-    r"-(?:(?:i?name|i?path)=.*|(?:max|min)depth=\d+|type=[fdl]|size=[+-]?\d+[ckMG]?|m(?:time|min)=[+-]?\d+|"
-    r"(?:not|o|a|or|and|print|print0|empty|prune)=)",
-    re.ASCII | re.DOTALL,
-)
-_FIND_TAKES = re.compile(r"-(?:i?name|i?path|maxdepth|mindepth|type|size|mtime|mmin)")
-
 TABLE: dict[str, ProgramUsage] = {
     "basename": ProgramUsage("", _text),
     "cat": ProgramUsage("nbsAETv", _file),
@@ -207,7 +200,7 @@ TABLE: dict[str, ProgramUsage] = {
     "which": ProgramUsage("a", _pattern(r"[A-Za-z0-9][\w.+-]*")),
     "whoami": ProgramUsage(),
 }  # fmt: skip
-"""Every program that is free, beside ``cd`` and ``find``, which have forms of their own."""
+"""Every program that is free, beside ``cd``."""
 
 
 def is_free(command: str, folder: Path, project: Path) -> bool:
@@ -227,7 +220,9 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
             if path is None or not is_directory(path) or not ends <= {"&&", "|", ""} or "|" in {before, end}:
                 return False
             place = CommandPlace(place.project, path)
-        elif not _is_the_systems(words[0], place.project) or not _admits(words, place):
+        elif not (
+            words[0] in TABLE and _is_the_systems(words[0], place.project) and TABLE[words[0]].admits(words[1:], place)
+        ):
             return False
         before = end
     return True
@@ -254,23 +249,6 @@ def read_line(command: str) -> SimpleCommands | None:
             line.append((tuple(words), token[0]))
             words = []
     return [*line, (tuple(words), "")] if words else line
-
-
-def _admits(words: Sequence[str], place: CommandPlace) -> bool:
-    program, rest = words[0], words[1:]
-    if program == "find":
-        return _find(rest, place)
-    return program in TABLE and TABLE[program].admits(rest, place)
-
-
-def _find(words: Sequence[str], place: CommandPlace) -> bool:
-    """``find``: places, then tests that are named; nothing that runs, writes or follows links."""
-    rest = list(words)
-    while rest and not rest[0].startswith("-"):
-        if not is_listable(rest.pop(0), place):
-            return False
-    tests = iter(rest)
-    return all(_FIND.fullmatch(f"{test}={next(tests, '') if _FIND_TAKES.fullmatch(test) else ''}") for test in tests)
 
 
 def _is_the_systems(program: str, project: Path) -> bool:
