@@ -28,10 +28,6 @@ def bring(project: Path) -> None:
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"db": {"command": "npx", "args": ["db-server"]}}}))
 
 
-def test_a_project_that_brings_nothing_needs_no_trust(project: Path, store: TrustStore) -> None:
-    assert project_state(project, store) == ProjectState()
-
-
 def test_everything_that_would_act_is_listed_and_nothing_is_trusted_at_first(project: Path, store: TrustStore) -> None:
     bring(project)
     state = project_state(project, store)

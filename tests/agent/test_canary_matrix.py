@@ -13,8 +13,6 @@ from tests.agent.canaries import SECRETS, WAYS, Aviary, Way, held_by, may_change
 from tests.support.contained import FORMS, RecordingSandbox, state_of
 from tests.support.tooling import Workspace
 from tui_agent.agent.gate import needs_of
-from tui_agent.agent.hooks.hooks import Containment, Hooks, from_settings
-from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, decide_in_mode, view_in_mode
 from tui_agent.files.sensitive import steers_programs
 from tui_agent.sandbox import Launch
@@ -24,8 +22,6 @@ from tui_agent.tools.base import RawInput, ToolContext
 from tui_agent.tools.bash import BashInput, BashTool
 from tui_agent.tools.functions.file_tool import Declared, FileTool
 from tui_agent.tools.functions.tool_files import FoundFile
-from tui_agent.tools.read import ReadInput, ReadTool
-from tui_agent.trust import PinnedFiles
 
 MODES = ("plan", "build", "auto-edit")
 ATTACK = """
@@ -133,19 +129,6 @@ async def test_an_attack_that_runs_unasked_harms_nothing(
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("background", [False, True], ids=["foreground", "job"])
-async def test_without_a_sandbox_an_attack_asks(
-    tmp_path: Path, mode: str, victim: "subprocess.Popen[bytes]", *, background: bool
-) -> None:
-    aviary = Aviary(tmp_path, port=0)
-    context = context_of(aviary, held_by("none", aviary, tmp_path), mode)
-    call = BashInput(command=attack(aviary, victim), background=background)
-    needs = needs_of(BashTool(), call, context)
-    decided = {decide_in_mode(need, DEFAULT_RULES, mode, "bash").action for need in needs}
-    assert (Action.DENY if mode == "plan" else Action.ASK) in decided
-
-
-@pytest.mark.parametrize("mode", MODES)
 async def test_without_a_sandbox_a_tool_file_asks(tmp_path: Path, mode: str) -> None:
     aviary = Aviary(tmp_path, port=0)
     context = context_of(aviary, held_by("none", aviary, tmp_path), mode)
@@ -157,30 +140,3 @@ async def test_without_a_sandbox_a_tool_file_asks(tmp_path: Path, mode: str) -> 
     needs = needs_of(tool, RawInput(values={}), context)
     decided = {decide_in_mode(need, DEFAULT_RULES, mode, "go").action for need in needs}
     assert (Action.DENY if mode == "plan" else Action.ASK) in decided
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_without_a_sandbox_a_hook_runs_only_as_it_was_trusted(
-    tmp_path: Path, mode: str, victim: "subprocess.Popen[bytes]"
-) -> None:
-    aviary = Aviary(tmp_path, port=0)
-    context = context_of(aviary, held_by("none", aviary, tmp_path), mode)
-    guard = aviary.project / "guard.sh"
-    guard.write_text("exit 0\n")
-    aviary.accept()
-    settings = HookSettings(event="before_tool", command="sh guard.sh", sandboxed=True)
-    pinned, told = PinnedFiles(), list[str]()
-    hooks = Hooks(
-        lambda: from_settings([settings], aviary.project, {"PATH": os.defpath}, pinned.changed),
-        report=lambda notice: told.append(notice.message),
-        containment=Containment(context.sandbox, lambda: context.view),
-    )
-    call = ("1", ReadTool(), ReadInput(path="README.md"))
-    assert not (await hooks.check_call(*call)).refusal
-    assert told == []
-    guard.write_text(attack(aviary, victim))
-    aviary.accept()
-    assert not (await hooks.check_call(*call)).refusal
-    assert "guard.sh is not as you trusted it" in told[0]
-    assert harm(aviary, "", mode, sandboxed=False) == []
-    assert victim.poll() is None

@@ -56,7 +56,7 @@ def asked_about(project: Path, *, boxed: bool, always: bool) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("boxed", "always", "most"), [(True, True, 0.04), (True, False, 0.08), (False, True, 0.48), (False, False, 0.68)]
+    ("boxed", "always", "most"), [(True, True, 0.04), (True, False, 0.08), (False, True, 0.5), (False, False, 0.7)]
 )
 def test_a_day_of_commands_asks_for_few_of_them(project: Path, boxed: bool, always: bool, most: float) -> None:
     asked = asked_about(project, boxed=boxed, always=always)
@@ -142,7 +142,7 @@ async def questions(tmp_path: Path, *, decision: Decision, boxed: bool, mode: st
         (Decision.SESSION, True, "build", 2),
         (Decision.SESSION, True, "auto-edit", 1),
         (Decision.SESSION, True, "plan", 0),
-        (Decision.SESSION, False, "build", 25),
+        (Decision.SESSION, False, "build", 26),
         (Decision.ONCE, True, "build", 30),
     ],
 )

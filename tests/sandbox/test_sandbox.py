@@ -526,13 +526,6 @@ async def test_a_git_file_that_names_another_repository_opens_nothing(box: Conta
     assert "No such file" in (await box.run(f"cat {other}/.git/HEAD")).output
 
 
-async def test_git_reads_the_repository(project: Contained) -> None:
-    project.file("README.md", "other\n")
-    assert (await project.run("git status --short README.md; git diff --stat | tail -1", NOTHING)).output == (
-        " M README.md\n 1 file changed, 1 insertion(+), 1 deletion(-)\n"
-    )
-
-
 @LIVE
 async def test_a_password_in_the_settings_of_a_repository_is_not_shown_and_git_works(
     box: Contained, live: bool

@@ -80,13 +80,6 @@ async def test_what_a_command_lacked_is_asked_for_and_it_runs_again_with_that(be
     assert bench.recorded == [["app.py"]]
 
 
-async def test_a_refusal_is_told_to_the_model_and_nothing_is_changed(bench: Bench) -> None:
-    bench.answer = "The user did not allow this call."
-    result = await bench.run("echo x > app.py")
-    assert "[Not kept, the files are as they were: app.py.]\n[The user did not allow this call.]" in result.output
-    assert (bench.box.root / "app.py").read_text() == "print('app')\n"
-
-
 async def test_it_is_asked_for_a_second_thing_only_then(bench: Bench) -> None:
     other = bench.box.file("other/data", "there", at=bench.box.home)
     bench.answer = Grants(sources=True, read=frozenset({other}))
@@ -96,15 +89,6 @@ async def test_it_is_asked_for_a_second_thing_only_then(bench: Bench) -> None:
     bench.answer = Grants(read=frozenset({other}))
     await bench.run(f"cat {other} && echo y > app.py")
     assert bench.asked == [Grants(read=frozenset({other})), Grants(sources=True)]
-
-
-async def test_nothing_is_asked_where_nothing_is_missing(bench: Bench) -> None:
-    bench.answer = Grants(sources=True)
-    assert (
-        await bench.run("cat app.py; grep -rn noth1ng app.py | wc -l; mkdir -p build && touch build/x")
-    ).output.endswith("0")
-    assert bench.asked == []
-    assert bench.recorded == []
 
 
 async def test_a_layered_command_has_just_what_it_changed_recorded(bench: Bench) -> None:
@@ -136,10 +120,6 @@ async def test_stopping_a_command_ends_all_of_it_and_leaves_nothing(bench: Bench
     assert bench.box.layers() == []
 
 
-async def test_exit_codes_and_output_pass_through(bench: Bench) -> None:
-    assert (await bench.run("echo out; echo err >&2; exit 3")).output == "out\nerr\n[Exit code 3.]"
-
-
 # -- where there is none --------------------------------------------------------------------------------------
 
 
@@ -156,16 +136,6 @@ def test_needs_say_whether_a_command_is_in_the_sandbox(bench: Bench) -> None:
     without(bench)
     (need,) = BASH.needs(BashInput(command="make"), bench.context(BUILD))
     assert not need.sandboxed
-
-
-async def test_what_is_not_protected_is_told_once(bench: Bench) -> None:
-    without(bench)
-    for _ in range(2):
-        assert (await bench.run("echo hi")).output == "hi"
-    (notice,) = bench.notices
-    assert notice.startswith(
-        "Commands run without a sandbox: bubblewrap is not installed. A command that is allowed can"
-    )
 
 
 async def test_nothing_is_told_when_it_is_switched_off(bench: Bench) -> None:
@@ -207,9 +177,7 @@ def test_the_setting_is_a_word_or_a_table() -> None:
 def test_a_project_in_which_secrets_can_not_be_found_has_no_sandbox(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tui_agent.sandbox import project_scan
-
-    monkeypatch.setattr(project_scan, "MAX_ENTRIES", 1)
+    monkeypatch.setattr("tui_agent.sandbox.sandbox.MAX_ENTRIES", 1)
     bench.box.file("more.py")
     (need,) = BASH.needs(BashInput(command="make"), bench.context(BUILD))
     assert not need.sandboxed

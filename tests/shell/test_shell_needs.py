@@ -10,7 +10,7 @@ from tests.support.bypass_project import blocks, make_project
 from tests.support.thoroughness import examples
 from tui_agent.permission import Permission
 from tui_agent.shell.needs import command_needs
-from tui_agent.shell.reader import MAX_CHARS, read_script
+from tui_agent.shell.reader import MAX_CHARS
 
 ATTEMPTS = blocks((Path(__file__).parent.parent / "agent" / "data" / "bypass.txt").read_bytes().decode())
 
@@ -39,16 +39,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("python3 -m pytest -x", "python3 -m pytest *"),
         ("python3 scripts/run.py --all", "python3 scripts/run.py *"),
         ("python3 -c 'print(1)'", "python3 -c 'print(1)'"),
-        ("docker compose up -d", "docker compose up -d"),
         ("git stash push -m x", "git stash push *"),
         ("git -C src commit", "git -C src commit"),
-        ("git push origin main", "git push origin main"),
         ("rm -rf build", "rm -rf build"),
         ("rm *.tmp", "rm [*].tmp"),
         ("curl -s http://localhost/x?a=1", "curl -s http://localhost/x[?]a=1"),
-        ("sort -o a b", "sort -o a b"),
         ("./scripts/run.sh --x", "./scripts/run.sh *"),
-        ("cargo test foo", "cargo test *"),
         ("$X", ""),
         ("python3 - <<'EOF'\nprint(1)\nEOF", "python3 <<'EOF'\nprint(1)\nEOF"),
         ("ruff format src", "ruff format *"),
@@ -153,7 +149,3 @@ def test_a_program_nobody_listed_is_never_free(outer: str, inner: str, program: 
     command = outer.format(program) if quotes else outer.format(inner.format(program))
     needs = command_needs(command, Path("/nowhere/project"), Path("/nowhere/project"))
     assert any(not need.harmless and need.permission is Permission.BASH for need in needs)
-
-
-def test_what_is_read_is_read_again_the_same() -> None:
-    assert [command for command in ATTEMPTS if read_script(command) != read_script(command)] == []

@@ -117,7 +117,6 @@ class Gate:
         return Mode.AUTO_EDIT if in_copy else mode
 
     def view(self) -> View:
-        """Return what commands in the sandbox may change and reach now."""
         return view_in_mode(self.rules(), self._mode_in_force())
 
     def opened_by(self, needs: Sequence[PermissionNeed], project: Path, tool: str) -> Grants:
@@ -238,23 +237,21 @@ def needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> tup
     Raises:
         ToolError: the call cannot work, so there is nothing to ask.
     """
+    found: list[PermissionNeed] = []
     try:
-        return tuple(_needs_of(tool, arguments, context))
+        for need in tool.needs(arguments, context):
+            if need.permission is Permission.BASH and need.detail_kind == "command":
+                from tui_agent.shell.needs import command_needs
+
+                parts = command_needs(need.pattern, context.cwd, context.project)
+                sandbox = context.sandbox if need.sandboxed else None
+                found += parts if sandbox is None else needs_inside(parts, sandbox, context.project)
+            else:
+                found.append(need)
     except OSError as error:
         # Where a link may not be read (/proc/1/root) nobody can tell what the call is about.
         raise ToolError(f"{error.filename} can't be looked at ({error.strerror}); nothing was done.") from error
-
-
-def _needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> Iterator[PermissionNeed]:
-    for need in tool.needs(arguments, context):
-        if need.permission is Permission.BASH and need.detail_kind == "command":
-            from tui_agent.shell.needs import command_needs
-
-            parts = command_needs(need.pattern, context.cwd, context.project)
-            sandbox = context.sandbox if need.sandboxed else None
-            yield from parts if sandbox is None else needs_inside(parts, sandbox, context.project)
-        else:
-            yield need
+    return tuple(found)
 
 
 def _denied(rule: Rule) -> str:

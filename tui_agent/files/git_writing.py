@@ -5,6 +5,7 @@ repository gets are objects and one branch.
 """
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -69,16 +70,10 @@ def _stream(edits: Sequence[FileEdit]) -> Iterable[bytes]:
             version = edit.before if branch == "before" else edit.after
             if version.content is not None:
                 mode = b"100755" if version.is_executable else b"100644"
-                yield b"M %s inline %s\ndata %d\n" % (mode, _quoted(edit.path), len(version.content))
-                yield version.content
-                yield b"\n"
+                # In quotes, with octal escapes.
+                name = re.sub(rb'[\x00-\x1f"\\]', lambda byte: b"\\%03o" % ord(byte[0]), os.fsencode(edit.path))
+                yield b'M %s inline "%s"\ndata %d\n%s\n' % (mode, name, len(version.content), version.content)
         yield b"\n"
-
-
-def _quoted(path: str) -> bytes:
-    """Return a path as ``git fast-import`` reads it: in quotes, with octal escapes."""
-    safe = (byte for byte in os.fsencode(path))
-    return b'"%s"' % b"".join(b"\\%03o" % byte if byte < 32 or byte in b'"\\' else bytes((byte,)) for byte in safe)
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
@@ -137,7 +132,11 @@ def commit_to_branch(project: Path, branch: str, edits: Sequence[FileEdit], mess
         made = git.text("write-tree")
         if made == git.text("rev-parse", f"{head}^{{tree}}"):
             raise GitWriteError("There is nothing to commit: HEAD has these changes already.")
-        author = _author(project, repository)
+        home = Path.home()
+        known = {"HOME": str(home), "GIT_CONFIG_GLOBAL": str(home / ".gitconfig"), "GIT_DIR": str(repository)}
+        done = call_git(["var", "GIT_AUTHOR_IDENT"], project, known, seconds=GIT_SECONDS)
+        identity = done.stdout.decode("utf-8", "replace").rpartition(">")[0]
+        author = f"{identity}>" if done.returncode == 0 and identity else _AUTHOR
         commit = git.text("commit-tree", made, "-p", head, text=message.encode("utf-8", "replace"), author=author)
         try:
             # An empty old value means that there must be none.
@@ -184,13 +183,6 @@ def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
         merged = merge(before, committed, after)
         return (after, True) if merged is None else (merged, False)
     return after, before is not None
-
-
-def _author(project: Path, repository: Path) -> str:
-    home = {"HOME": str(Path.home()), "GIT_CONFIG_GLOBAL": str(Path.home() / ".gitconfig"), "GIT_DIR": str(repository)}
-    done = call_git(["var", "GIT_AUTHOR_IDENT"], project, home, seconds=GIT_SECONDS)
-    identity = done.stdout.decode("utf-8", "replace").rpartition(">")[0]
-    return f"{identity}>" if done.returncode == 0 and identity else _AUTHOR
 
 
 def _zero_separated(paths: Iterable[str]) -> bytes:

@@ -81,12 +81,7 @@ class ListedPath:
 def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
     """Return what is in a directory, sorted by name, directories first; links to directories are not directories.
 
-    Args:
-        directory: the directory to list.
-        rules: what holds in it (``entering`` it included).
-
-    Raises:
-        OSError: it can't be listed.
+    ``rules`` hold in it. Raises OSError where it can't be listed.
     """
     found = []
     with os.scandir(directory) as entries:
@@ -100,12 +95,7 @@ def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
 
 
 def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
-    """Yield regular files below a directory in a fixed order, ignored ones and those behind links left out.
-
-    Args:
-        root: where to start.
-        limit: files after which to stop; None for all.
-    """
+    """Yield regular files below a directory in a fixed order, ignored ones and those behind links left out."""
     pending = [(str(root), IgnoreRules.above(root).entering(root))]
     count = 0
     while pending:

@@ -132,19 +132,11 @@ def directory(path: Path) -> Iterator[int]:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file for reading. ``path`` is absolute and without links.
-
-    Raises:
-        OSError: it can't be opened, or a link is in the way.
-    """
+    """Open a file for reading. ``path`` is absolute and without links; one in the way is an OSError."""
     with directory(path.parent) as parent:
         return os.fdopen(os.open(path.name, _FILE | os.O_NOFOLLOW, dir_fd=parent), "rb")
 
 
 def make_directories(path: Path) -> None:
-    """Make a directory and those above it. ``path`` is absolute and without links.
-
-    Raises:
-        OSError: one can't be made, or a link is in the way.
-    """
+    """Make a directory and those above it. ``path`` is absolute and without links; one in the way is an OSError."""
     os.close(descend(os.open(path.anchor, DIRECTORY), path.relative_to(path.anchor).parts, make=True))

@@ -22,12 +22,7 @@ def notes_in(text: str) -> list[str]:
 
 
 def read_notes(project: Path) -> str:
-    """Return the file's text, empty when there is none.
-
-    Raises:
-        NoteError: it is a link out of the project.
-        OSError: it cannot be read.
-    """
+    """Return the file's text, empty when there is none; raises NoteError for a link out of the project, and OSError."""
     path = _notes_path(project)
     return path.read_text(encoding="utf-8", errors="replace") if is_file(path) else ""
 
@@ -49,19 +44,13 @@ def with_note(text: str, note: str) -> str:
 
 
 def without_note(text: str, note: str) -> str:
-    """Return the file's text without a note."""
     lines = text.splitlines()
     at = next((at for at in reversed(range(len(lines))) if lines[at] == f"{_BULLET}{note}"), None)
     return text if at is None else "".join(f"{line}\n" for line in [*lines[:at], *lines[at + 1 :]])
 
 
 def write_notes(project: Path, text: str) -> None:
-    """Write the file; what was remembered is there after a crash.
-
-    Raises:
-        NoteError: it is a link out of the project.
-        OSError: it cannot be written.
-    """
+    """Write the file; raises as `read_notes`. What was remembered is there after a crash."""
     path = _notes_path(project)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text.encode())

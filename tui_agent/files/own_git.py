@@ -91,26 +91,18 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def run_git(folder: Path, *arguments: str, text: bytes = b"", seconds: float = GIT_SECONDS) -> bytes | None:
-    """Run git on the repository around a folder and return what it writes. Blocks: call it in a thread.
+    """Run git in a folder and return what it writes, given ``text``. Blocks: call it in a thread.
 
-    Args:
-        folder: where git runs; names in its output are relative to it where the subcommand says so.
-        arguments: one of the subcommands that are known here, and its options.
-        text: what it reads from its standard input.
-        seconds: when it is stopped.
+    ``arguments`` are one of the subcommands that are known here, and its options.
 
     Returns:
         None where there is no repository or no git, and where git refuses or takes too long.
-
-    Raises:
-        KeyError: the subcommand is not known here.
     """
     subcommand, *options = arguments
     forced = _SUBCOMMANDS[subcommand]
-    top = _top(folder)
-    git = find_program("git", outside=top)
-    repository = None if top is None else repository_of(top)
-    if git is None or top is None or repository is None:
+    top = find_project(folder)
+    git, repository = find_program("git", outside=top), repository_of(top)
+    if git is None or repository is None:
         return None
     try:
         with tempfile.TemporaryDirectory(prefix="tui-agent-git-") as name:
@@ -165,30 +157,27 @@ def held_as_they_are(folder: Path, paths: Iterable[Path]) -> frozenset[Path]:
 
     Submodules and files that git changes when it takes them in (line ends, filters) are not among them.
     """
-    top = _top(folder)
-    repository = None if top is None else repository_of(top)
-    states = []
+    index, states = _index_time(folder), []
     for path in paths:
         with contextlib.suppress(OSError):
             state = path.stat(follow_symlinks=False)
             states.append((path, state.st_ctime_ns, state.st_size))
-    if repository is None or not states:
-        return frozenset()
-    try:
-        index = (repository / "index").stat().st_mtime_ns
-    except OSError:
-        return frozenset()
-    return _held(folder, index, tuple(states))
+    return _held(folder, index, tuple(states)) if index and states else frozenset()
 
 
 def tracked_files(folder: Path) -> frozenset[str]:
     """Return the absolute paths of a folder's files that git tracks; none outside a repository."""
-    top = _top(folder)
-    repository = None if top is None else repository_of(top)
+    index = _index_time(folder)
+    return _tracked(folder, index) if index else frozenset()
+
+
+def _index_time(folder: Path) -> int:
+    """Return when the index of the repository around a folder last changed, 0 where there is none."""
+    repository = repository_of(find_project(folder))
     try:
-        return frozenset() if repository is None else _tracked(folder, (repository / "index").stat().st_mtime_ns)
+        return 0 if repository is None else (repository / "index").stat().st_mtime_ns
     except OSError:
-        return frozenset()
+        return 0
 
 
 @lru_cache(maxsize=64)
@@ -285,10 +274,6 @@ def private_repository(project: Path, place: Path, original: Path) -> tuple[Path
     return seen, real
 
 
-def _top(folder: Path) -> Path | None:
-    return next((place for place in (folder, *folder.parents) if os.path.lexists(place / ".git")), None)
-
-
 def furnish(own: Path, repository: Path) -> None:
     """Make a directory for git that has everything of a repository but what could make it act."""
     shared = shared_directory(repository)
@@ -313,13 +298,9 @@ def head_of(repository: Path, shared: Path) -> str | None:
     if _COMMIT.fullmatch(head):
         return head
     branch = _BRANCH.fullmatch(head)
-    return None if branch is None else _reference(shared, f"refs/heads/{branch[1]}")
-
-
-def _reference(shared: Path, name: str) -> str | None:
-    """Return the commit that a reference names."""
-    if ".." in name:
+    if branch is None or ".." in branch[1]:
         return None
+    name = f"refs/heads/{branch[1]}"
     loose = _line(shared / name) or ""
     if _COMMIT.fullmatch(loose):
         return loose

@@ -22,9 +22,6 @@ COMMON = (
 )
 """Hidden files are searched, a repository's own data is not. No other globs: they would override ignore files."""
 
-LONG = 1.0
-"""Seconds after which it is looked whether a search waits for something."""
-
 IGNORE_FILES = frozenset({".gitignore", ".ignore", ".rgignore"})
 _CHUNK = 64 * 1024
 _STDERR_BYTES = 8 * 1024
@@ -73,13 +70,7 @@ async def shared_files(root: Path, most: int | None = None) -> list[str]:
 
 
 async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink, *, end: bytes = b"\n") -> Search:
-    """Run ripgrep in a directory and hand its output on by the line; it never outlives the call.
-
-    Args:
-        arguments: what to do.
-        directory: where to run.
-        sink: takes several lines at a time.
-        end: what a line ends with.
+    """Run ripgrep in a directory and hand its output on, several lines at a time; it never outlives the call.
 
     Raises:
         NoRipgrepError: no ripgrep runs here, or none that would end; what the sink was given until then is not all.
@@ -94,18 +85,16 @@ async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink,
     if process.stdout is None or process.stderr is None:
         raise NoRipgrepError
     errors = asyncio.create_task(_drained(process.stderr))
-    beside = asyncio.create_task(_ended_at_pipes(process, directory))
     timed_out = False
     try:
         async with asyncio.timeout(TIMEOUT):
             await _lines(process.stdout, sink, end)
             if await process.wait() < 0:
-                # An ignore file further down is without end, or a pipe.
+                # An ignore file further down is without end.
                 raise NoRipgrepError
     except TimeoutError:
         timed_out = True
     finally:
-        beside.cancel()
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await asyncio.shield(process.wait())
@@ -117,25 +106,6 @@ def ignore_files_are_plain(directory: Path) -> bool:
     names = (*IGNORE_FILES, ".git/info/exclude")
     found = [path for up in (directory, *directory.parents) for name in names if os.path.lexists(path := up / name)]
     return all(is_file(path) or not is_there(path) for path in found)
-
-
-async def _ended_at_pipes(process: asyncio.subprocess.Process, directory: Path) -> None:
-    """Kill a ripgrep that takes long where an ignore file is a pipe: it would wait for whoever writes to that."""
-
-    def has_pipes() -> bool:
-        for place, _folders, files in os.walk(directory):
-            if process.returncode is not None:
-                return False
-            for name in IGNORE_FILES.intersection(files):
-                path = Path(place, name)
-                if is_there(path) and not is_file(path):
-                    return True
-        return False
-
-    await asyncio.sleep(LONG)
-    if await asyncio.to_thread(has_pipes):
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
 
 
 async def _lines(stream: asyncio.StreamReader, sink: LineSink, end: bytes) -> None:

@@ -6,13 +6,13 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import field
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from tui_agent.context.truncation import OutputLimits
 from tui_agent.lazy import dataclass
-from tui_agent.permission import Permission, PermissionNeed, Verdict
+from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.view import AllowHost, Grants, View
@@ -151,7 +151,7 @@ class ToolContext:
     """Permissions and patterns that the call was allowed; None where nobody decides."""
     harmless: bool = False
     """The call was allowed as a command that only reads."""
-    verdict: Callable[[PermissionNeed], Verdict] = lambda _need: "ask"
+    verdict: Callable[[PermissionNeed], Literal["allow", "ask", "deny"]] = lambda _need: "ask"
     """What the rules say about something that turns up while the call runs: where a redirect leads."""
 
 
