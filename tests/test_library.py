@@ -274,11 +274,8 @@ def untyped(path) -> str:  # type: ignore[no-untyped-def]
         ({"tools": [same, same]}, "Two functions are called “same”"),
         ({"tools": ["missing.py"]}, "There is no file .*missing.py"),
         ({"tools": "words.py"}, "tools takes a list"),
-        ({"tools": [3]}, "3 can't be a tool"),
-        ({"allow": "edit"}, "allow takes a list"),
         ({"mode": "careful"}, "no mode; there are build, auto-edit, plan, yolo"),
         ({"sandbox": "strict"}, "mode: .*not 'strict'"),
-        ({"context_window": -1}, "context_window: .*not -1"),
         ({"max_cost": 0}, "max_cost has to be more than 0, not 0"),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import Harness
-from tests.support.races import RacingClient, racing_agent, runs, state_of, writes
+from tests.support.races import RacingClient, racing_agent, runs, writes
 from tests.support.scripted_client import Reply
 from tui_agent.app import race_commands
 from tui_agent.app.commands import command_table, find
@@ -51,28 +51,6 @@ def work(number: int, step: int) -> Reply:
     if step == 0:
         return Reply(calls=(writes("answer.txt", f"from {number}\n"), runs("rm f2.txt")), cost=0.01)
     return Reply("Done.")
-
-
-async def test_one_is_taken_with_its_files_and_undo_takes_the_choice_back(tmp_path: Path) -> None:
-    harness, project = racing_agent(tmp_path, RacingClient(work)), tmp_path / "project"
-    controller = await controller_of(harness)
-    before = state_of(project)
-    assert await do(controller, "race", "2 --check 'test -f answer.txt' -- Answer it.")
-    assert state_of(project) == before
-    start = harness.session.leaf
-
-    assert await do(controller, "race", "take 2")
-    assert (project / "answer.txt").read_text().startswith("from ")
-    assert not (project / "f2.txt").exists()
-    last = harness.path()[-1]
-    assert isinstance(last, RaceEntry)
-    assert last.taken == 2
-    assert controller.race is None
-
-    assert await do(controller, "undo")
-    assert state_of(project) == before
-    assert harness.session.leaf == start
-    await controller.close()
 
 
 async def test_numbers_mean_the_runners_of_the_newest_race_that_began_here(tmp_path: Path) -> None:

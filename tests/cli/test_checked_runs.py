@@ -18,7 +18,6 @@ from tests.support.model_script import Fault, Turn
 from tests.support.model_server import ModelServer
 from tests.support.place import Place
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.agent import shell
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.ports import RunCheck
 from tui_agent.cli.output import ExitCode
@@ -57,26 +56,6 @@ async def test_a_run_that_stays_red_ends_after_the_rounds(tmp_path: Path) -> Non
     code, checks, told, said = await checked(tmp_path, RunCheck("false"), *replies)
     assert (code, len(told), len(checks)) == (ExitCode.FAILED, 3, 4)
     assert "The check failed: false" in said
-
-
-@pytest.mark.parametrize(
-    ("command", "exit_code", "shown"),
-    [
-        ("no-such-command-here", 127, "not found"),
-        ("seq 1 400000; exit 3", 3, "400000"),
-        ("echo begun; sleep 300", -15, "Give a longer timeout"),
-    ],
-)
-async def test_a_check_that_is_missing_floods_or_hangs_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, exit_code: int, shown: str
-) -> None:
-    if exit_code < 0:
-        monkeypatch.setattr(shell, "CHECK_SECONDS", 1)
-    replies = [writing("x"), Reply("Done."), Reply("I can't.")]
-    code, checks, told, _ = await checked(tmp_path, RunCheck(command, rounds=1), *replies)
-    assert (code, checks[0].exit_code) == (ExitCode.FAILED, exit_code)
-    assert shown in told[0]
-    assert len(told[0]) < 10_000
 
 
 async def test_a_question_that_was_only_answered_is_not_checked(tmp_path: Path) -> None:

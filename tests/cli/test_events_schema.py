@@ -1,7 +1,6 @@
 """The schema of ``--json``: the file in the documents is what the code says, and real runs keep to it."""
 
 import dataclasses
-import io
 import json
 from functools import cache
 from pathlib import Path
@@ -14,15 +13,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
-from tests.support.agents import make_agent
 from tests.support.entry_strategies import paths
-from tests.support.headless import run_headless
-from tests.support.place import Place
 from tests.support.thoroughness import examples
 from tui_agent.agent.events import EntryAppended
 from tui_agent.cli.events import VERSION, Line, event_json, event_name, events_schema
 from tui_agent.cli.main import run
-from tui_agent.model.demo import DEMO_WINDOW, DemoClient, create_demo_workspace
 from tui_agent.session.entries import Entry
 
 ROOT = Path(__file__).parents[2]
@@ -89,22 +84,3 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
 def test_every_kind_of_line_keeps_to_it(kind: type, data: st.DataObject) -> None:
     line = json.loads(json.dumps(event_json(data.draw(values(kind)))))
     assert not problems(line)
-
-
-async def test_real_work_keeps_to_it(tmp_path: Path) -> None:
-    """One run as a program, the others of the demo in this one."""
-    done = Place(tmp_path).run("--demo", "-p", "fix the bug", "--json", "--mode", "auto-edit")
-    printed = [done.stdout]
-    create_demo_workspace(tmp_path / "project")
-    harness = make_agent(tmp_path, DemoClient(pace=0), window=DEMO_WINDOW, answer=None)
-    for words in ("go round in circles", "fill the window", "/cost"):
-        out = io.StringIO()
-        await run_headless(harness, words, out=out, as_json=True)
-        printed.append(out.getvalue())
-    lines = [lines_of(text) for text in printed]
-    assert all(lines), done.stderr
-    assert not [problem for of_run in lines for line in of_run for problem in problems(line)]
-    assert [of_run[0]["type"] for of_run in lines] == ["session"] * 4
-    assert [sum(line["type"] == "run_ended" for line in of_run) for of_run in lines] == [1, 1, 1, 0]
-    wanted = {"entry_appended", "tool_started", "tool_finished", "answer_delta", "tool_call_progress"}
-    assert wanted <= {line["type"] for line in lines[0]}

@@ -14,6 +14,7 @@ from tests.support.real_stage import SUMMARY
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.app.commands import command_table
+from tui_agent.app.controller import READ_ONLY
 from tui_agent.app.status_commands import status_lines
 from tui_agent.cli.output import ExitCode
 from tui_agent.session.entries import CompactionEntry, EffortChangeEntry, UserEntry
@@ -134,6 +135,8 @@ async def test_every_command_ends(place: Place, caplog: pytest.LogCaptureFixture
         with Store(harness.store.path) as store:
             Session(store, harness.session.id, estimate=lambda _entry: 1).hold(take_over=True)
         harness.session.check_for_take_over()
+        assert await place.run("/compact") == ExitCode.FAILED
+        assert READ_ONLY in place.err.getvalue()
     for command in command_table():
         if not command.needs_screen:
             line = f"/{command.name} {ARGUMENTS.get(command.name, '')}".rstrip()

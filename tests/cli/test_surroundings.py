@@ -6,9 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from pydantic.plugin import _loader
-
-from tui_agent.cli.logs import skip_plugins
 
 PROGRAM = (sys.executable, "-m", "tui_agent")
 
@@ -87,13 +84,3 @@ leave(run_to_end(work()))
 def test_a_thread_that_goes_on_does_not_hold_the_program() -> None:
     done = subprocess.run([sys.executable, "-c", ENDLESS], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (3, "cleaned up\n", "")
-
-
-def test_what_is_installed_is_not_read_in_search_of_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(**_group: str) -> None:
-        raise AssertionError("every installed package was read")
-
-    monkeypatch.setattr(_loader, "_plugins", None)
-    monkeypatch.setattr(_loader, "entry_points", read)
-    skip_plugins()
-    assert not list(_loader.get_plugins())

@@ -5,7 +5,6 @@ import json
 from tests.support.model_script import Call, Fault, Turn
 from tests.support.model_server import ModelServer
 from tests.support.place import Place
-from tests.support.thoroughness import NIGHTLY
 
 
 def entries(stdout: str) -> list[dict[str, object]]:
@@ -48,19 +47,3 @@ def test_time_ends_an_answer_that_never_comes(place: Place, warm_server: ModelSe
     assert stopped.returncode == 5
     assert "Stopped: the 1.5 s for this run are over." in stopped.stderr
     assert place.run("-c", "-p", "continue").stdout == "Four.\n"
-
-
-def test_a_budget_of_money_needs_a_price(place: Place, warm_server: ModelServer) -> None:
-    stopped = place.run("-p", "hello", "--max-cost", "5")
-    assert (stopped.returncode, stopped.stdout, warm_server.calls) == (4, "", [])
-    assert "is not known" in stopped.stderr
-
-
-def test_what_makes_no_sense_is_refused_wherever_it_is_written(place: Place) -> None:
-    config = place.root / "config" / "config.toml"
-    lines = ["timeout = inf", "max_cost = 0", 'max_cost = "5$"', "max_tokens = -1", "timeout = 0"]
-    for line in lines if NIGHTLY else lines[:2]:
-        config.write_text(f"{line}\n", encoding="utf-8")
-        done = place.run("-p", "hello")
-        assert done.returncode == 2, line
-        assert line.split(" ")[0] in done.stderr

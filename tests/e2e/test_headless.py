@@ -2,11 +2,10 @@
 
 import json
 import signal
-from itertools import pairwise
 
 import pytest
 
-from tests.support.model_script import Call, Fault, Recorded, Turn, echo, status
+from tests.support.model_script import Call, Fault, Turn, status
 from tests.support.model_server import ModelServer
 from tests.support.place import Place
 from tests.support.thoroughness import NIGHTLY
@@ -107,24 +106,3 @@ def test_an_interrupt_ends_the_run_and_keeps_what_was_said(
     ended = json.loads(rest.splitlines()[-1])
     assert ended["reason"] == "interrupted"
     assert warm_server.wait(lambda server: server.calls[0].aborted)
-
-
-def test_a_template_that_wants_alternating_roles_is_found_out_once(own_place: Place, server: ModelServer) -> None:
-    # What is learnt stays with the user, so it is not the shared one.
-    own_place.configure(server.openai_url)
-    assert own_place.run("-p", "one").returncode == 0
-    server.play(status(400, "Not today."))
-    assert own_place.run("-c", "-p", "two").returncode != 0
-
-    def strict(request: Recorded) -> Turn:
-        roles = [message["role"] for message in request.json["messages"]]
-        if any(role == after for role, after in pairwise(roles)):
-            return status(500, "After the optional system message, conversation roles must alternate")
-        return echo(request)
-
-    server.play_function(strict)
-    done = own_place.run("-c", "-p", "three")
-    assert done.stdout == "You said: two\n\nthree\n"
-    assert len(server.calls) == 2
-    assert own_place.run("-c", "-p", "four").stdout == "You said: four\n"
-    assert len(server.calls) == 3, "what was learnt is kept for the next start"

@@ -43,6 +43,7 @@ def talked(stage: Stage) -> None:
         result,
         ShellEntry(command="ls", output="a\nb"),
         ShellEntry(command="touch x", output=""),
+        result.model_copy(update={"output": "short", "full_output": None}),
     )
 
 
@@ -62,6 +63,7 @@ async def test_copying(stage: Stage) -> None:
         assert await copied("3") == "all of it\n" * 3
         assert await copied("#4") == "a\nb"
         assert await copied("#5") == "touch x", "what the conversation copies of it, too"
+        assert await copied("#6") == "short"
         whole = await copied("all")
         assert "Fix it." in whole
         assert "make test" in whole
