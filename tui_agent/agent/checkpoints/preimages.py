@@ -104,13 +104,10 @@ class _Object:
 class Shelf:
     """Copies of one project's files. Used by one thread at a time."""
 
-    def __init__(
-        self, root: Path, blob: Callable[[str], bytes | None], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, root: Path, blob: Callable[[str], bytes | None]) -> None:
         self._root = root
         self._blob = blob
         self._git = GitObjects(root)
-        self._clock = clock
         self._known: dict[str, tuple[Stamp, _Copy | _Blob | _Object]] = {}
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the shelf
         self._end = 0
@@ -135,9 +132,9 @@ class Shelf:
             missing = [path for path in missing if (self._known.get(path) or (None,))[0] != manifest[path]]
         # What was changed last is changed next.
         missing.sort(key=lambda path: manifest[path].modified, reverse=True)
-        until = self._clock() + COPY_SECONDS
+        until = time.monotonic() + COPY_SECONDS
         for path in missing:
-            if self._clock() > until:
+            if time.monotonic() > until:
                 break
             self._copy(path, manifest[path])
 

@@ -67,9 +67,8 @@ def token_file(server: str, url: str, directory: Path) -> "TokenFile":
 class TokenFile:
     """Tokens and the client's registration at one server, in a file that only the user may read."""
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._clock = clock
         self.usable_port: int | None = None
         """The port of this login; a registration for another one is of no use."""
 
@@ -89,12 +88,12 @@ class TokenFile:
             return None
         token = OAuthToken.model_validate(row["token"])
         expires = row.get("expires_at")
-        if expires is not None and expires <= self._clock():
+        if expires is not None and expires <= time.time():
             return token.model_copy(update={"access_token": ""}) if token.refresh_token else None
         return token
 
     async def set_tokens(self, tokens: "OAuthToken") -> None:
-        expires = None if tokens.expires_in is None else self._clock() + tokens.expires_in
+        expires = None if tokens.expires_in is None else time.time() + tokens.expires_in
         self._write("tokens", {"token": tokens.model_dump(mode="json", exclude_none=True), "expires_at": expires})
 
     async def get_client_info(self) -> "OAuthClientInformationFull | None":
