@@ -48,7 +48,7 @@ from tui_agent.session.store import Store
 from tui_agent.session.tree_index import UNKNOWN_KIND
 from tui_agent.ui import outline
 from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of
-from tui_agent.ui.widgets.transcript.source import estimates
+from tui_agent.ui.widgets.transcript.source import estimate
 from tui_agent.ui.widgets.tree.rows import Filter, rows_of
 
 MODEL = "test/model"
@@ -111,31 +111,31 @@ def test_there_is_a_sample_of_every_kind_and_each_has_a_letter_of_its_own() -> N
 
 
 @every_kind
-def test_it_is_stored_listed_and_found_in_the_tree(grown: Callable[[str], Session], kind: str) -> None:
+def test_the_store_finds_it_in_lists_the_tree_and_costs(grown: Callable[[str], Session], kind: str) -> None:
     session = grown(kind)
     reopened = Session(session.store, session.id, estimate=lambda _entry: 1)
-    assert reopened.entry(4).model_copy(update={"id": 0, "parent_id": None}).kind == kind
+    assert reopened.entry(4).kind == kind
+    assert reopened.entry(4).preview
     assert reopened.path_outline().kinds[-1] == kind == reopened.skeleton()[3].kind
     assert reopened.skeleton().of_kinds([kind])[-1] == 3
-    assert reopened.entry(4).preview
+    assert (4 in [record.id for record in reopened.reader.requests()]) is trait(kind).costs
+    assert ({"model", "usage", "cost"} <= trait(kind).model_fields.keys()) is trait(kind).costs
+    found = session.store.mentionable(session.id, "4", 10)
+    assert (4 in [header.id for header in found]) is trait(kind).is_mentionable
 
 
 @every_kind
 def test_the_request_and_its_weight_hold_it_if_it_is_sent(grown: Callable[[str], Session], kind: str) -> None:
     path = grown(kind).path()
     view = resolve(path)
-    messages = project(path, ModelTraits(MODEL)).messages
-    sent = any(4 in message.origin for message in messages if message.role != "system")
+    before, request = (project(known, ModelTraits(MODEL)) for known in (path[:3], path))
+    sent = any(4 in message.origin for message in request.messages if message.role != "system")
     assert sent is SAMPLES[kind].is_sent
     assert bool(Weights(view, TokenCounter(MODEL), RequestModel(MODEL)).of(path[-1])) is sent
     assert holds_message(Outlines((4,), (kind,), (1,)), lambda _ids: [path[-1]]) is sent
-
-
-@every_kind
-def test_what_breaks_the_prefix_of_a_request_is_known_by_its_kind(grown: Callable[[str], Session], kind: str) -> None:
-    path = grown(kind).path()
-    before, after = (project(known, ModelTraits(MODEL)) for known in (path[:3], path))
-    found = prefix_break(before, after, path[3:])
+    changes_view = bool(view.states) or view.compaction is not None
+    assert changes_view is trait(kind).edits_view
+    found = prefix_break(before, request, path[3:])
     # A result takes the place of the stand-in that was sent for it.
     assert found is None or trait(kind).breaks_prefix or kind == "tool_result"
     assert found is None or found.cause is not BreakCause.UNKNOWN
@@ -152,31 +152,10 @@ def test_of_the_past_of_a_compaction_only_the_last_state_counts(grown: Callable[
 
 
 @every_kind
-def test_edits_of_the_view_change_it_and_other_kinds_don_t(grown: Callable[[str], Session], kind: str) -> None:
-    path = grown(kind).path()
-    view = resolve(path)
-    changed = bool(view.states) or view.compaction is not None
-    assert changed is trait(kind).edits_view
-
-
-@every_kind
-def test_what_a_request_made_is_in_the_costs(grown: Callable[[str], Session], kind: str) -> None:
-    assert ({"model", "usage", "cost"} <= trait(kind).model_fields.keys()) is trait(kind).costs
-    assert (4 in [record.id for record in grown(kind).reader.requests()]) is trait(kind).costs
-
-
-@every_kind
-def test_one_can_mention_what_says_something(grown: Callable[[str], Session], kind: str) -> None:
-    session = grown(kind)
-    found = session.store.mentionable(session.id, "4", 10)
-    assert (4 in [header.id for header in found]) is trait(kind).is_mentionable
-
-
-@every_kind
 def test_the_transcript_shows_what_is_shown(kind: str) -> None:
     entry = SAMPLES[kind].model_copy(update={"id": 4})
     blocks = blocks_of(entry, BuildContext())
-    assert bool(blocks) is trait(kind).is_shown is any(estimates([kind], [size_of(entry)], 80))
+    assert bool(blocks) is trait(kind).is_shown is (estimate(kind, size_of(entry), 80) > 0)
     assert {block.kind for block in blocks} <= {"marker"} or not trait(kind).is_marker
 
 

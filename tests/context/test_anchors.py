@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 
 from tests.support.entry_strategies import paths
-from tests.support.session_paths import PathBuilder, metadata
+from tests.support.session_paths import PathBuilder
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.anchors import Anchor, find_anchors
-from tui_agent.session.entries import ToolStatus
+from tui_agent.session.entries import ToolMetadata, ToolStatus
 from tui_agent.tools.registry import tool_traits
 
 
@@ -76,7 +76,7 @@ def test_sentences_that_demand_or_forbid_are_kept_word_for_word(sentence):
 
 def test_commands_carry_their_exit_codes():
     build = PathBuilder()
-    build.run("bash", {"command": "make\n test"}, "boom", metadata=metadata(exit_code=2), status=ToolStatus.ERROR)
+    build.run("bash", {"command": "make\n test"}, "boom", metadata=ToolMetadata(exit_code=2), status=ToolStatus.ERROR)
     build.run("bash", {"command": "npm run check"}, "ok")
     build.run("bash", {"command": "cargo build"}, "lines\nCommand exited with code 101", status=ToolStatus.ERROR)
     build.shell("git push", "rejected", exit_code=1)

@@ -2,7 +2,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.entry_strategies import paths
-from tests.support.session_paths import PathBuilder, metadata
+from tests.support.session_paths import PathBuilder
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.branch_summary import (
     BranchBudget,
@@ -13,7 +13,7 @@ from tui_agent.context.branch_summary import (
     plan_move,
 )
 from tui_agent.context.settings import ContextSettings
-from tui_agent.session.entries import FilePart, SummaryDetails, TextPart, UserEntry
+from tui_agent.session.entries import FilePart, SummaryDetails, TextPart, ToolMetadata, UserEntry
 from tui_agent.session.records import Divergence, EntryOutline, Outlines
 from tui_agent.tools.registry import tool_traits
 
@@ -138,7 +138,7 @@ def test_the_entry_carries_files_over_summaries_on_the_way():
     build.user("go")
     build.compaction("s", None, details=SummaryDetails(read_files=("old.py",), modified_files=("made.py",)))
     build.branch_summary("b", from_id=77, details=SummaryDetails(modified_files=("branch.py",)))
-    build.run("read", {"path": "new.py"}, "text", metadata=metadata(read_files=("new.py",)))
+    build.run("read", {"path": "new.py"}, "text", metadata=ToolMetadata(read_files=("new.py",)))
     build.checkpoint("generated.py")
     plan = summary(moved(build.path, []), build.path, focus="the files")
     assert plan is not None

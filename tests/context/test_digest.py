@@ -1,6 +1,6 @@
-from tests.support.session_paths import PathBuilder, metadata
+from tests.support.session_paths import PathBuilder
 from tui_agent.context.preserved import digest, fit
-from tui_agent.session.entries import ToolStatus
+from tui_agent.session.entries import ToolMetadata, ToolStatus
 
 
 def words(text: str) -> int:
@@ -11,7 +11,7 @@ def test_one_line_per_step_with_its_address_and_outcome():
     build = PathBuilder()
     build.user("not told: carried elsewhere")
     build.call(("bash", {"command": "make"}), text="Let me\nbuild it.")
-    build.result("c1", "boom", title="make", metadata=metadata(exit_code=2))
+    build.result("c1", "boom", title="make", metadata=ToolMetadata(exit_code=2))
     build.run("edit", {"path": "a.py"}, "no match", status=ToolStatus.ERROR)
     build.call(("read", {"path": "b.py"}))
     build.shell("git status", "clean", exit_code=0)

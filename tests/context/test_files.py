@@ -1,9 +1,9 @@
 import pytest
 
-from tests.support.session_paths import PathBuilder, metadata
+from tests.support.session_paths import PathBuilder
 from tui_agent.context.files import FileOperations, call_path, file_operations
 from tui_agent.context.rendering import carried_blocks
-from tui_agent.session.entries import FilePart, SummaryDetails, ToolStatus, UserEntry
+from tui_agent.session.entries import FilePart, SummaryDetails, ToolMetadata, ToolStatus, UserEntry
 from tui_agent.tools.registry import tool_traits
 
 
@@ -13,7 +13,9 @@ def test_sources_of_file_operations():
     build.run("read", {"path": "./src/a.py"}, "text")
     build.run("read", {"path": "missing.py"}, "no such file", status=ToolStatus.ERROR)
     build.run("write", {"file_path": "src/b.py", "content": "x"}, "ok")
-    build.run("bash", {"command": "x"}, "ok", metadata=metadata(modified_files=("gen.py",), read_files=("seen.py",)))
+    build.run(
+        "bash", {"command": "x"}, "ok", metadata=ToolMetadata(modified_files=("gen.py",), read_files=("seen.py",))
+    )
     build.run("grep", {"path": "src"}, "matches")
     build.checkpoint("by_shell.py")
     assert file_operations(build.path, tool_traits()) == FileOperations(

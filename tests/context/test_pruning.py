@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.entry_strategies import paths
-from tests.support.session_paths import PathBuilder, metadata
+from tests.support.session_paths import PathBuilder
 from tests.support.thoroughness import examples
 from tui_agent.context.budget import ContextSize, ViewWeights, stored_tokens
 from tui_agent.context.cutting import Cutter, outputs
@@ -117,7 +117,7 @@ def test_superseded_results_come_first():
     build.user("go")
     build.run("grep", {"pattern": "a"}, "z" * 3_000, tokens=20_000)
     stale = build.run("read", {"path": "src/a.py"}, "old", tokens=20_000)
-    build.run("edit", {"path": "src/a.py", "old": "x", "new": "y"}, "ok", metadata=metadata(path="src/a.py"))
+    build.run("edit", {"path": "src/a.py", "old": "x", "new": "y"}, "ok", metadata=ToolMetadata(path="src/a.py"))
     for number in range(3):
         build.user(str(number))
         build.run("bash", {"command": str(number)}, "w", tokens=30_000)

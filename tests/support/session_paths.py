@@ -18,10 +18,8 @@ from tui_agent.session.entries import (
     SystemEntry,
     TextPart,
     ToolCallPart,
-    ToolMetadata,
     ToolResultEntry,
     ToolStatus,
-    Usage,
     UserEntry,
 )
 
@@ -107,16 +105,6 @@ class PathBuilder:
 
     def checkpoint(self, *paths: str) -> CheckpointEntry:
         return self.add(CheckpointEntry(files=tuple(FileChange(path=path) for path in paths)))
-
-
-def usage(total: int) -> Usage:
-    """Return a usage whose total is ``total`` tokens."""
-    return Usage(input=max(0, total - 10), output=min(total, 10))
-
-
-def metadata(**fields: Any) -> ToolMetadata:
-    """Return tool metadata."""
-    return ToolMetadata(**fields)
 
 
 def _tokens(text: str, tokens: int | None) -> int:
