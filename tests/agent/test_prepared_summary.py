@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -154,6 +155,16 @@ async def test_what_is_ready_stays_for_the_next_run_and_for_a_compaction_by_hand
     compaction = harness.entries(CompactionEntry)[0]
     assert (compaction.model, compaction.cost, compaction.trigger) == ("test/model", 0.02, "manual")
     assert harness.agent.session_cost() == pytest.approx(cost)
+
+
+async def test_nothing_is_pruned_that_would_make_void_what_is_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness, _client = await prepared(tmp_path)
+    prune = AsyncMock()
+    monkeypatch.setattr(harness.agent.context, "prune", prune)
+    await harness.agent.context.make_room()
+    prune.assert_not_awaited()
 
 
 async def test_a_focus_is_summarised_anew(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ async def carry_out(
     Returns the paths that stay as they are though they should have changed; the user was told why.
     """
     await agent.navigator.move(move, focus=focus, progress=progress)
-    agent.files.remember(move.from_id, move.leaf, along=files is not None)
+    agent.files.along[frozenset((move.from_id, move.leaf))] = files is not None
     if files is None:
         return []
     done = await agent.files.restore(files)
@@ -83,7 +83,7 @@ async def move_with_files(
     """
     files, here = agent.files, agent.session.leaf
     plan = await files.plan(target)
-    along = files.went_along(*pair)
+    along = files.along.get(frozenset(pair))
     if plan.steps and along is None:
         answer = await controller.ask(files_question(plan))
         if answer is None:
@@ -91,7 +91,7 @@ async def move_with_files(
         along = answer == RESTORE
     said = await go()
     if plan.steps:
-        files.remember(here, target, along=bool(along))
+        files.along[frozenset((here, target))] = bool(along)
         if along:
             await files.restore(plan, said)
 

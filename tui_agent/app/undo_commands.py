@@ -37,7 +37,7 @@ async def undo(controller: Controller, _argument: str) -> None:
         return
     name, text = name_of_step(session, step), _typed(session, step)
     if step.entry is not None and isinstance(session.entry(step.entry), CheckpointEntry):
-        agent.files.remember(step.end, step.start, along=True)
+        agent.files.along[frozenset((step.end, step.start))] = True
 
     async def go() -> str:
         await agent.navigator.undo()

@@ -30,7 +30,8 @@ class FileRewind:
     def __init__(self, agent: "Agent") -> None:
         self._agent = agent
         self._session = session = agent.session
-        self._along: dict[frozenset[int | None], bool] = {}
+        self.along: dict[frozenset[int | None], bool] = {}
+        """Whether files went along with a move between two entries; without those of which nobody knows any more."""
         self._warming: asyncio.Task[None] | None = None
         self.recorder: Recorder | None = None
         """Watches calls and commands; None where changes are not recorded."""
@@ -92,13 +93,6 @@ class FileRewind:
             sentence += f" {plan.omitted:,} more files changed and stay: there were too many to keep."
         self._agent.channel.emit(Notice(sentence, "warning" if stay or plan.omitted else "information"))
         return done
-
-    def remember(self, one: int | None, other: int | None, *, along: bool) -> None:
-        self._along[frozenset((one, other))] = along
-
-    def went_along(self, one: int | None, other: int | None) -> bool | None:
-        """Whether files went along with a move between two entries; None when nobody knows any more."""
-        return self._along.get(frozenset((one, other)))
 
     async def diff(self, target: int | None) -> tuple[ChangedFile, ...]:
         """Return how files that the session changed differ: from how they were at an entry to how they are now."""
