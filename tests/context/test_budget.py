@@ -20,7 +20,6 @@ from tui_agent.context.budget import (
     threshold,
     within,
 )
-from tui_agent.context.calibration import Calibration
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter
@@ -154,16 +153,6 @@ def test_reasoning_that_does_not_go_back_is_not_counted():
 
     assert measure([user(2), hidden], LIMITS, SETTINGS, COUNTER).total == 1_100
     assert measure([user(2), shown], LIMITS, SETTINGS, COUNTER).total == 1_900
-
-
-def test_the_factor_corrects_what_is_estimated_and_nothing_else():
-    path = [head(), user(2), answer(3, USAGE), user(4, ENGLISH * 100)]
-
-    plain, corrected = (
-        measure(path, LIMITS, SETTINGS, c).total
-        for c in (COUNTER, TokenCounter(MODEL, Calibration(learnt={"text": 2.0})))
-    )
-    assert plain - 5_750 == pytest.approx((corrected - 5_750) / 2, abs=1)
 
 
 def as_openai_reads(request):

@@ -47,7 +47,7 @@ def test_what_is_set_is_asked_for_whatever_the_pauses_are():
 
 
 def test_it_changes_its_mind_only_when_nothing_is_cached_any_more():
-    path = conversation(1, 20, 1, 1)
+    path = conversation(1, 20, *[1] * 20)
     assert asked(path, 1) == "1h"  # because of the 20 minutes, not of this one
     assert asked(conversation(1, 1, 1), 4.9) == "5m"
 

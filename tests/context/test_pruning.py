@@ -219,20 +219,6 @@ def test_images_too_heavy_for_the_budget_are_pruned_but_never_the_newest():
     assert plan.targets == (old.id,)
 
 
-def test_images_the_model_has_not_seen_may_fill_what_is_allowed_and_not_more():
-    build = PathBuilder()
-    old = build.add(UserEntry(parts=(image(9),)))
-    build.say("seen")
-    ids = [build.add(UserEntry(parts=(image(number),))).id for number in range(6)]
-    plan = plan_image_prune(resolve(build.path), ImageSettings(max_count=5), H, lambda _image: 10)
-    assert plan is not None
-    assert plan.targets == (old.id, ids[0])
-    too_many = build.add(UserEntry(parts=tuple(map(image, range(6)))))
-    plan = plan_image_prune(resolve(build.path), ImageSettings(max_count=5), H, lambda _image: 10)
-    assert plan is not None
-    assert too_many.id in plan.targets
-
-
 @settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.booleans()), max_size=14),
