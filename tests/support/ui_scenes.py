@@ -159,7 +159,7 @@ async def _commands(_stage: Stage, pilot: Any) -> None:
 
 async def _files(stage: Stage, pilot: Any) -> None:
     await write(pilot, "look at @auth")
-    await until(lambda: stage.main.popup.is_open, pilot)
+    await until(lambda: stage.main.popup.display, pilot)
 
 
 async def _palette(stage: Stage, pilot: Any) -> None:

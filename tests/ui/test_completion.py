@@ -13,7 +13,7 @@ from tui_agent.session.entries import AssistantEntry, TextPart, UserEntry
 
 def offered(stage: object) -> list[str]:
     popup = stage.main.popup  # type: ignore[attr-defined]
-    return [str(option.prompt).split()[0] for option in popup.options] if popup.is_open else []
+    return [str(option.prompt).split()[0] for option in popup.options] if popup.display else []
 
 
 async def test_slash_offers_commands_and_enter_runs_the_highlighted_one(stage: Stage) -> None:
@@ -92,7 +92,7 @@ async def test_a_word_that_names_nothing_is_said_to_and_enter_sends(tmp_path: Pa
     stage = make_stage(tmp_path, files=())
     async with stage.run() as pilot:
         await write(pilot, "see @")
-        await until(lambda: stage.main.popup.is_open, pilot)
+        await until(lambda: stage.main.popup.display, pilot)
         assert "no files here yet" in str(stage.main.popup.options[0].prompt)
         await write(pilot, "nosuch")
         await until(lambda: "“nosuch”" in str(stage.main.popup.options[0].prompt), pilot)

@@ -49,7 +49,7 @@ async def enter(pilot: Any, text: str) -> None:
 
 def offered(stage: Stage) -> list[str]:
     popup = stage.main.popup
-    return [str(option.prompt).split()[0] for option in popup.options] if popup.is_open else []
+    return [str(option.prompt).split()[0] for option in popup.options] if popup.display else []
 
 
 async def test_they_are_offered_beside_the_built_in_ones(tmp_path: Path) -> None:

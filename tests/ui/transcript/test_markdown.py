@@ -101,12 +101,6 @@ def test_entities_cannot_bring_control_characters_back() -> None:
     assert not set("\x1b\u202e\x00\x07") & set("".join(shown("&#27;[31m &#x202e;x &#0; &#7;")))
 
 
-def test_code_has_colours() -> None:
-    found = styles("```python\ndef f(): return 'x'\n```")
-    assert found["def"] == "code syntax-keyword"
-    assert found["'x'"] == "code syntax-string"
-
-
 def test_long_code_lines_fold_without_losing_spaces() -> None:
     lines = lines_of("```\n" + "ab " * 20 + "\n```", 20)
     assert "".join(line.text for line in lines) == "ab " * 20

@@ -52,9 +52,3 @@ def test_markdown_that_takes_seconds_is_shown_as_its_source(finished: bool) -> N
     assert shown == text
     document.append("\n\n*more*")
     assert document.lines(80)[-1].text == "*more*"
-
-
-def test_markdown_of_a_usual_size_is_not_given_up() -> None:
-    text = "# A heading\n\nSome *text* with `code` and [a link](http://x.y).\n\n- one\n- two\n\n" * 400
-    lines = MarkdownDocument(text, finished=True).lines(80)
-    assert "*text*" not in "\n".join(line.text for line in lines)

@@ -71,19 +71,6 @@ async def test_escape_changes_no_file(tmp_path: Path, keys: tuple[str, ...]) -> 
         assert stage.stored() == before
 
 
-async def test_a_summary_and_restored_files_go_together(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path, planting=plant_files)
-    root = write_files(stage)
-    async with stage.run((100, 30)) as pilot:
-        await to_the_turn_before(stage)
-        await pilot.press("2")
-        await about_files(stage)
-        await pilot.press("down", "enter")
-        await stage.closed()
-        assert on_disk(root) == BEFORE
-        assert stage.session.path()[-1].kind == "branch_summary"
-
-
 async def test_escape_from_undo_is_no_undo(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, planting=plant_files)
     root = write_files(stage)

@@ -104,7 +104,14 @@ async def test_a_summary_that_fails_says_why_and_can_be_left_out(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "keys", [("enter", "escape"), ("enter", "3", "escape", "escape"), ("l", "x", "escape"), ("M", "escape")]
+    "keys",
+    [
+        ("enter", "escape"),
+        ("enter", "3", "escape", "escape"),
+        ("l", "x", "escape"),
+        ("M", "escape"),
+        ("slash", "x", "escape"),
+    ],
 )
 async def test_escape_at_any_point_changes_nothing(stage: TreeStage, keys: tuple[str, ...]) -> None:
     async with stage.opened() as pilot:

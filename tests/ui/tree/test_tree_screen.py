@@ -172,21 +172,6 @@ async def test_harmful_text_is_shown_harmless(tmp_path: Path) -> None:
 # -- searching ----------------------------------------------------------------------------------------------
 
 
-async def test_search_finds_text_in_folded_branches_while_one_types(stage: TreeStage) -> None:
-    async with stage.opened() as pilot:
-        before = stage.stored()
-        await pilot.press("slash")
-        await write(pilot, "xylo")
-        await until(lambda: stage.at() == stage.names["xylophone"], pilot)
-        assert "1 match" in str(stage.screen.heading.content)
-        await pilot.press("escape")
-        assert stage.at() == stage.names["leaf"]
-        assert stage.tree.outline.total == 7, "folded as before"
-        await pilot.press("escape")
-        await stage.closed()
-        assert stage.stored() == before
-
-
 async def test_n_goes_from_hit_to_hit_and_around(stage: TreeStage) -> None:
     names = stage.names
     async with stage.opened("home", "slash") as pilot:

@@ -46,12 +46,8 @@ class CompletionPopup(Options, can_focus=False):
         self.display = False
 
     @property
-    def is_open(self) -> bool:
-        return bool(self.display)
-
-    @property
     def choice(self) -> tuple[Token, Candidate] | None:
-        if self.token is None or not self.is_open or self.highlighted is None or not self._candidates:
+        if self.token is None or not self.display or self.highlighted is None or not self._candidates:
             return None
         return self.token, self._candidates[self.highlighted]
 
@@ -126,7 +122,7 @@ class CompletionPopup(Options, can_focus=False):
         self.post_message(self.Changed())
 
     def _close(self) -> None:
-        if self.is_open:
+        if self.display:
             self.display = False
             self.post_message(self.Changed())
 

@@ -60,7 +60,7 @@ class LineList(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
-        self._count = 0
+        self.count = 0
         self._styles: dict[str, RichStyle] = {}
 
     # -- what a subclass says
@@ -75,15 +75,11 @@ class LineList(ScrollView, can_focus=True):
     # -- rows
 
     @property
-    def count(self) -> int:
-        return self._count
-
-    @property
     def page(self) -> int:
         return max(1, self.scrollable_content_region.height - self.HEADED)
 
     def set_count(self, count: int, *, cursor: int | None = None) -> None:
-        self._count = count
+        self.count = count
         self.virtual_size = Size(self.scrollable_content_region.width, count + self.HEADED)
         place = min(max(0, self.cursor if cursor is None else cursor), max(0, count - 1))
         moved = place != self.cursor
@@ -94,7 +90,7 @@ class LineList(ScrollView, can_focus=True):
             self.post_message(self.Highlighted(place))
 
     def validate_cursor(self, cursor: int) -> int:
-        return min(max(0, cursor), max(0, self._count - 1))
+        return min(max(0, cursor), max(0, self.count - 1))
 
     def watch_cursor(self, before: int, cursor: int) -> None:
         self._show_cursor()
@@ -121,7 +117,7 @@ class LineList(ScrollView, can_focus=True):
         self._refresh_row(self.cursor)
 
     def on_resize(self) -> None:
-        self.virtual_size = Size(self.scrollable_content_region.width, self._count + self.HEADED)
+        self.virtual_size = Size(self.scrollable_content_region.width, self.count + self.HEADED)
         self._show_cursor()
 
     # -- keys and mouse
@@ -134,10 +130,10 @@ class LineList(ScrollView, can_focus=True):
 
     def action_go(self, index: int) -> None:
         """Move the cursor to a row, -1 is the last."""
-        self.cursor = index if index >= 0 else self._count + index
+        self.cursor = index if index >= 0 else self.count + index
 
     def action_choose(self) -> None:
-        if self._count:
+        if self.count:
             self.post_message(self.Chosen(self.cursor))
 
     def on_click(self, event: events.Click) -> None:
@@ -150,7 +146,7 @@ class LineList(ScrollView, can_focus=True):
 
     def index_at(self, y: int) -> int | None:
         index = y - self.HEADED + self.scroll_offset.y
-        return index if y >= self.HEADED and 0 <= index < self._count else None
+        return index if y >= self.HEADED and 0 <= index < self.count else None
 
     # -- painting
 

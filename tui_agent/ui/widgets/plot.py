@@ -155,7 +155,8 @@ class Plot(Widget, can_focus=True):
         if self._arranged != self.size:
             self._arrange()
         height = max(1, self.size.height - 1)
-        segments = [Segment(self._axis(y, height), self._style("axis"))] if self._gutter else []
+        axis = tokens(round(self._series.top)) if y == 0 else "0" if y == height - 1 and height > 1 else ""
+        segments = [Segment(f"{axis:>{_GUTTER - 1}} ", self._style("axis"))] if self._gutter else []
         for column, cells in zip(self.columns, self._rows, strict=True):
             lit = column.first <= self.cursor < column.end
             if y < height:
@@ -163,10 +164,6 @@ class Plot(Widget, can_focus=True):
             else:
                 segments.append(self._mark(column, lit=lit))
         return Strip(segments).adjust_cell_length(self.size.width, self._style("axis"))
-
-    def _axis(self, y: int, height: int) -> str:
-        text = tokens(round(self._series.top)) if y == 0 else "0" if y == height - 1 and height > 1 else ""
-        return f"{text:>{_GUTTER - 1}} "
 
     def _cell(self, cell: Cell, width: int, *, lit: bool) -> Segment:
         is_base = cell.part == 0 and len(self._series.levels) > 1

@@ -176,7 +176,7 @@ class Prompt(TextArea):
 
     def action_send(self) -> None:
         self._catch_up()
-        if self._popup.is_open and self._take_completion():
+        if self._popup.display and self._take_completion():
             return
         self._send(follow_up=False)
 
@@ -204,7 +204,7 @@ class Prompt(TextArea):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in {"complete", "close_completion"}:
-            return self._popup.is_open
+            return self._popup.display
         if action == "queue":
             return self.running
         return super().check_action(action, parameters)
@@ -223,7 +223,7 @@ class Prompt(TextArea):
     def _press_vi(self, event: events.Key) -> bool:
         """Do what a key does in vi; False where it means there what it means to everybody."""
         writes = self._vi.mode is Mode.INSERT
-        if writes and (event.key != "escape" or self._popup.is_open):
+        if writes and (event.key != "escape" or self._popup.display):
             return False
         if not self.text and event.character in {"/", ":", "!", "@", "#"} and not self._vi.pending:
             self._vi.reset()
@@ -292,7 +292,11 @@ class Prompt(TextArea):
             act()
         elif event.is_printable or not await self._run_own(event.key):
             if event.character == "/":
-                self._make_room_for_command()
+                # What was restored and nobody touched goes into the history: a command begins, and not at its end.
+                if self._restored and self.text == self._restored and self.cursor_location == self.document.end:
+                    self._walk.add(self.full_text)
+                    self.load_text("")
+                self._restored = ""
             await super()._on_key(event)
             return
         event.stop()
@@ -307,13 +311,6 @@ class Prompt(TextArea):
             if self.check_action(action, parameters) and await self.app.run_action(binding.action, self):
                 return True
         return False
-
-    def _make_room_for_command(self) -> None:
-        """Put a restored text that nobody touched into the history: what begins now is a command, not its end."""
-        if self._restored and self.text == self._restored and self.cursor_location == self.document.end:
-            self._walk.add(self.full_text)
-            self.load_text("")
-        self._restored = ""
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
@@ -360,7 +357,7 @@ class Prompt(TextArea):
 
     def action_cursor_up(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
         """Move up; in the list of completions, or from the first line into the history."""
-        if self._popup.is_open and not select:
+        if self._popup.display and not select:
             self._popup.move(-1)
         elif not select and self.navigator.is_first_wrapped_line(self.cursor_location):
             self._recall(self._walk.older(self.full_text))
@@ -369,7 +366,7 @@ class Prompt(TextArea):
 
     def action_cursor_down(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
         """Move down; in the list of completions, or from the last line to newer history."""
-        if self._popup.is_open and not select:
+        if self._popup.display and not select:
             self._popup.move(1)
         elif not select and self.navigator.is_last_wrapped_line(self.cursor_location):
             self._recall(self._walk.newer())

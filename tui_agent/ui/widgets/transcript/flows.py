@@ -204,20 +204,12 @@ def _row_lines(row: list[list[StyledSpan]], widths: list[int], alignments: list[
         for column, parts in enumerate(columns):
             last = column == len(columns) - 1
             part = parts[index] if index < len(parts) else ()
-            runs.extend(_aligned(part, widths[column], alignments[column], last=last))
-            if not last:
-                runs.append((" " * _GAP, "text"))
+            room = max(widths[column] - runs_width(part), 0)
+            before = {"left": 0, "center": room // 2, "right": room}[alignments[column]]
+            after = 0 if last else room - before + _GAP
+            pads = [(" " * before, "text")], part, [(" " * after, "text")]
+            runs += [run for pad in pads for run in pad if run[0]]
         yield Line(runs)
-
-
-def _aligned(part: StyledSpans, width: int, alignment: Alignment, *, last: bool) -> Iterator[StyledSpan]:
-    room = max(width - runs_width(part), 0)
-    before = {"left": 0, "center": room // 2, "right": room}[alignment]
-    if before:
-        yield " " * before, "text"
-    yield from part
-    if room - before and not last:
-        yield " " * (room - before), "text"
 
 
 def _as_list(table: TableFlow, width: int) -> Iterator[Line]:

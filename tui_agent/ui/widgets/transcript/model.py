@@ -223,11 +223,11 @@ class TranscriptModel:
         self.heights = HeightIndex(heights)
         self._measured.clear()
 
-    def append(self, entry_id: int, kind: str, item: Item | None, *, size: int = 0) -> int:
+    def append(self, entry_id: int, kind: str, item: Item | None) -> int:
         index = len(self.ids)
         self.ids.append(entry_id)
         self.kinds.append(kind)
-        self._sizes.append(size)
+        self._sizes.append(0)
         self.heights.append(0)
         if item is not None:
             self._cache.put(index, item)

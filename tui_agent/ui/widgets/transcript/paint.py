@@ -203,18 +203,13 @@ def selected_part(line: Line, y: int, selection: Selection | None, screen: Scree
     span = selection.get_span(y) if selection is not None else None
     if span is None:
         return []
-    end = len(line.text) if span[1] == -1 else span[1]
-    return [Highlight(span[0], end, selection_style(screen))]
-
-
-def selection_style(screen: Screen[object]) -> Style:
-    """Return the style of selected text; most themes leave the text its own colour, as transparent."""
+    style = screen.get_component_rich_style("screen--selection")
     if screen.app.no_color:
-        return Style(reverse=True)
-    name = "screen--selection"
-    style = screen.get_component_rich_style(name)
-    transparent = screen.get_component_styles(name).color.a == 0
-    return Style(bgcolor=style.bgcolor) if transparent else style
+        style = Style(reverse=True)
+    elif screen.get_component_styles("screen--selection").color.a == 0:
+        # Most themes leave the text its own colour, as transparent.
+        style = Style(bgcolor=style.bgcolor)
+    return [Highlight(span[0], len(line.text) if span[1] == -1 else span[1], style)]
 
 
 def _highlighted(runs: Sequence[StyledSpan], palette: Palette, highlights: Sequence[Highlight]) -> Iterator[Segment]:

@@ -282,14 +282,11 @@ class Transcript(BlockPane, can_focus=True):
         """Tick while a running call is on screen: often enough to turn, or once a second where nothing shall move."""
         wanted = bool(self._spinning_rows())
         if wanted and self._spinner is None:
-            self._spinner = self.set_interval(SPINNER_SECONDS if self._moving else ELAPSED_SECONDS, self._spin)
+            moving = self.app.animation_level != "none"
+            self._spinner = self.set_interval(SPINNER_SECONDS if moving else ELAPSED_SECONDS, self._spin)
         elif not wanted and self._spinner is not None:
             self._spinner.stop()
             self._spinner = None
-
-    @property
-    def _moving(self) -> bool:
-        return self.app.animation_level != "none"
 
     def _spinning_rows(self) -> list[tuple[int, CardBlock | GroupBlock | ActivityBlock]]:
         if not self._feed.working:
@@ -305,7 +302,7 @@ class Transcript(BlockPane, can_focus=True):
     def _spin(self) -> None:
         rows = self._spinning_rows()
         for y, card in rows:
-            card.tick(self._clock(), moving=self._moving)
+            card.tick(self._clock(), moving=self.app.animation_level != "none")
             self.refresh(Region(0, y, self.size.width, 1))
         if rows:
             self._rows = None
@@ -335,7 +332,14 @@ class Transcript(BlockPane, can_focus=True):
         self.model.ensure(index)
         for block in self._blocks_of(index, entry_id):
             self._open_group(block)
-            self._unfold_to(index, block, query)
+            # A block that does not have the text stays as it is.
+            before = block.fold
+            while block.foldable and not any(any(find_all(line.text, query)) for line in block.lines(self.model.width)):
+                is_open = block.fold is Fold.FULL
+                block.choose_fold(before if is_open else Fold(block.fold + 1))
+                self.model.folds[self.model.ids[index], block.key] = block.fold
+                if is_open:
+                    break
         self.model.remeasure(index)
         # Folding may have made the blocks again.
         item, found = self.model.item(index), []
@@ -353,16 +357,6 @@ class Transcript(BlockPane, can_focus=True):
         """Return the blocks of an item that show an entry, all of them where none names it."""
         blocks = self.model.item(index).blocks
         return [block for block in blocks if block.entry is not None and block.entry[0] == entry_id] or list(blocks)
-
-    def _unfold_to(self, index: int, block: Block, query: str) -> None:
-        """Unfold a block as far as a text needs it; one that does not have it stays as it is."""
-        before = block.fold
-        while block.foldable and not any(any(find_all(line.text, query)) for line in block.lines(self.model.width)):
-            is_open = block.fold is Fold.FULL
-            block.choose_fold(before if is_open else Fold(block.fold + 1))
-            self.model.folds[self.model.ids[index], block.key] = block.fold
-            if is_open:
-                return
 
     def show_line(self, entry_id: int, line: int) -> None:
         if (index := self.model.index_of(entry_id)) is None:

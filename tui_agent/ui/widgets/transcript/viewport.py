@@ -55,7 +55,15 @@ def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[in
     first = selection.start.y if selection.start is not None else bounds[0]
     last = selection.end.y if selection.end is not None else bounds[1]
     parts: list[str] = []
-    for row in _rows_between(model, first, last):
+    rows: list[Row] = []
+    index, line = divmod(first, ROW_SPAN)
+    while index < len(model) and row_id(index, line) <= last and len(rows) < _MAX_ROWS:
+        height = model.ensure(index)
+        while line < height and row_id(index, line) <= last:
+            rows.append(model.row(index, line))
+            line += 1
+        index, line = index + 1, 0
+    for row in rows:
         number = row_id(row.index, row.item_line)
         text = row.line.text
         start = selection.start.x if selection.start is not None and number == first else 0
@@ -66,18 +74,6 @@ def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[in
             parts.append(row.line.lead)
         parts.append(text[start:end])
     return "".join(parts).rstrip("\n")
-
-
-def _rows_between(model: TranscriptModel, first: int, last: int) -> list[Row]:
-    rows: list[Row] = []
-    index, line = divmod(first, ROW_SPAN)
-    while index < len(model) and row_id(index, line) <= last and len(rows) < _MAX_ROWS:
-        height = model.ensure(index)
-        while line < height and row_id(index, line) <= last:
-            rows.append(model.row(index, line))
-            line += 1
-        index, line = index + 1, 0
-    return rows
 
 
 def word_at(text: str, position: int) -> tuple[int, int] | None:
