@@ -326,6 +326,14 @@ def test_an_entry_without_a_model_keeps_what_the_last_one_said():
     assert "answer 3" in entry.summary
 
 
+def test_a_summary_over_its_budget_gives_up_its_middle():
+    found = planned(four_turns(), keep=100)
+    told = compaction_entry(found, "## Goal " + "word " * 50_000 + "## Next", words).summary
+    assert words(told) <= found.summary_tokens
+    assert told.startswith("## Goal")
+    assert told.endswith("## Next")
+
+
 @given(paths(max_size=25), st.integers(0, 30_000), st.integers(1, 60_000))
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_plans_are_deterministic_and_never_part_a_call_from_its_result(path, keep, budget):
