@@ -51,6 +51,7 @@ def test_secrets_are_removed_and_nothing_else(name: str) -> None:
         "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         "src/components/AccountSettings/PasswordField/index.test.tsx",
         "class TokenAuthenticationMiddlewareFactoryBean2Provider:",
+        "the disk-0123abcd4567efgh is full",
         "eyJ is how tokens begin, sk- too, and AKIA",
         "integrity sha512-z1GiCdq2JWMgUqQwGJ0dBfQbVVYRkvTcLoJNtnGSNV4qXjDkaf3KJ==",
         "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",

@@ -30,7 +30,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "pwd; whoami; uname -a; date +%Y-%m-%d; nproc",
         "echo -n one 'two three' \"four\"",
         "ls\ncat README.md\n",
-        "cut -d: -f1 README.md | tr a-z A-Z",
+        "cut -d: -f1,3 README.md | tr a-z A-Z",
+        "nl -ba README.md | sort -t ',' -k 2nr | head -n -5",
     ],
 )
 def test_a_line_of_the_grammar_is_free(project: Path, command: str) -> None:
@@ -54,7 +55,8 @@ def test_a_line_of_the_grammar_is_free(project: Path, command: str) -> None:
         # Patterns mean to a shell what they mean to nobody else.
         "cat .[^x]nv", "cat .[[:alpha:]]nv", "cat .[[=e=]]nv", "head .[^.]*", "ls *", "cat src/?pp.py",
         "cat {README.md,.env}",
-        # Switches that undo others, and long ones that are shortened.
+        # Switches that undo others, that follow a value, and long ones that are shortened.
+        "tree -L2o README.md", "tree -Lo README.md", "sort -k1o README.md", "rg -tpy X src",
         "rg -t py -g '*' X src", "rg --type-add 'py:*' -t py X src", "rg -g '*' X", "rg --iglob='*' X src",
         "rg --pre x X src",
         "grep -rn --include='*.py' --inclu='.*' X .", "grep -rn X .", "grep -R X src", "grep -f README.md src/app.py",

@@ -104,6 +104,11 @@ def test_a_lone_dash_before_a_heredoc_is_no_word_of_its_own(project: Path) -> No
     assert not need.unclear
 
 
+def test_what_a_declaration_sets_holds_for_what_comes_after_it(project: Path) -> None:
+    needs = command_needs("export PATH=. && ls", project, project)
+    assert [need.unclear for need in needs if need.unclear] == ["PATH may change what runs"]
+
+
 def test_a_very_long_or_deep_command_is_asked_about(project: Path) -> None:
     for command in ("ls " + "a" * MAX_CHARS, "$(" * 3000 + ")" * 3000, "(" * 1500 + "ls" + ")" * 1500):
         assert any(need.unclear for need in command_needs(command, project, project))

@@ -128,7 +128,7 @@ class ProgramUsage:
 
     ``flags`` are letters that take nothing and may be joined (``-la``), ``valued`` ones that take a value, ``long`` is
     a pattern of other switches. ``form`` is what operands are, None when there may be none, ``first`` the first one
-    where that is another. A value that is a word of its own is taken for an operand.
+    where that is another. A value in the same word is a number or a mark, one of its own is taken for an operand.
     """
 
     flags: str = ""
@@ -145,8 +145,8 @@ class ProgramUsage:
         end = words.index("--") if "--" in words else len(words)
         switches = [word for word in words[:end] if word.startswith("-")]
         operands = [word for word in words[:end] if not word.startswith("-")] + list(words[end + 1 :])
-        # No line has a NUL: it stands for no letter.
-        letters = f"-[{self.flags}\0]*(?:[{self.valued}\0].*)?"
+        # No line has a NUL: it stands for no letter. Some programs take letters after a value for switches.
+        letters = rf"-[{self.flags}\0]*(?:[{self.valued}\0](?:[\d.,+-]*|[^\w-]))?"
         if not all(re.fullmatch(f"{letters}|{self.long}", switch, re.ASCII) and switch != "-" for switch in switches):
             return False
         form, first = self.form, self.first or self.form
@@ -180,7 +180,7 @@ TABLE: dict[str, ProgramUsage] = {
     "head": ProgramUsage("qv", _file, "nc", r"-\d{1,6}"),
     "jq": ProgramUsage("rcSe", _file, first=_pattern(_JQ)),
     "ls": ProgramUsage("laAhtrSR1dFipsgnG", is_listable, long=r"--color=never"),
-    "nl": ProgramUsage("", _file, "b"),
+    "nl": ProgramUsage("", _file, "b", r"-b[atn]"),
     "nproc": ProgramUsage(),
     "pwd": ProgramUsage("LP"),
     "rg": ProgramUsage("nilcwFSsovxNIHU", _file, "ABCmt", r"--color=never|--no-heading|--type=[a-z]+",
