@@ -3,8 +3,10 @@
 import asyncio
 import os
 import random
+import shutil
 import socket
 import string
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -134,9 +136,6 @@ async def test_what_only_root_may_read_of_the_system_is_hidden_from_root(box: Co
 @pytest.fixture
 def short() -> Iterator[Path]:
     """A directory whose path is short enough for a socket."""
-    import shutil
-    import tempfile
-
     place = Path(tempfile.mkdtemp(dir="/var/tmp"))
     yield place
     shutil.rmtree(place)

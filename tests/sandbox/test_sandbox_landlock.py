@@ -1,5 +1,6 @@
 """Landlock, which takes over where user namespaces are refused: what it can express of a view, it enforces."""
 
+import os
 import socket
 import sys
 from collections.abc import Iterator
@@ -134,8 +135,6 @@ async def test_no_network_of_any_kind(box: Contained) -> None:
 
 
 async def test_other_processes_are_neither_looked_into_nor_ended(box: Contained) -> None:
-    import os
-
     ran = await box.run(f"cat /proc/{os.getpid()}/environ; kill -0 {os.getpid()} && echo reached")
     assert "PATH=" not in ran.output
     assert "reached" not in ran.output

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import shutil
+import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -49,13 +50,8 @@ async def proxy() -> AsyncIterator[Proxy]:
             raise OSError(f"no address of {host}")
         return known[host]
 
-    import socket
-
     proxy = Proxy(look, lambda address: address == "127.0.0.1")
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen()
-    await proxy.serve(listener)
+    await proxy.serve(socket.create_server(("127.0.0.1", 0)))
     yield proxy
     await proxy.aclose()
 
@@ -130,13 +126,8 @@ async def test_by_itself_it_takes_only_public_addresses_for_such(address: str) -
     async def look(_host: str, _port: int) -> list[str]:
         return [address]
 
-    import socket
-
     proxy = Proxy(look)
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen()
-    await proxy.serve(listener)
+    await proxy.serve(socket.create_server(("127.0.0.1", 0)))
     answer = await said(proxy, proxy.open(Gateway(frozenset({EVERY_HOST}))), "CONNECT name.org:80 HTTP/1.1")
     assert answer.startswith("HTTP/1.1 403")
     await proxy.aclose()
