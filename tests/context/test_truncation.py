@@ -89,6 +89,13 @@ def test_an_output_may_take_more_of_a_window_with_much_free_room():
     assert limits_for(16_384, 12_000, TruncationSettings()).tokens == 1_638, "one more would push out all else"
 
 
+def test_a_huge_log_and_a_huge_line_are_cut():
+    assert truncate("x" * 5_000_000, "ends", ROOMY).truncation.kept_bytes < 2_000
+    log = truncate("all is well here, as far as anybody can tell\n" * 200_000, "ends", ROOMY)
+    assert log.truncation.total_lines == 200_000
+    assert len(log.text) <= ROOMY.bytes
+
+
 lines = st.lists(
     st.one_of(st.text(max_size=30), st.sampled_from(["error: x", "字" * 500, "y" * 3_000, ""])), max_size=300
 )

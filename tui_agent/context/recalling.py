@@ -92,6 +92,7 @@ def outline(lines: Sequence[str], names: Mapping[str, float], limits: OutputLimi
             if name not in said and name not in row:
                 row = longer
         if row and len(shown) < limits.lines:
+            row = min(lines[at], row, key=len)
             shown[at] = row
             said += row
             known |= found
