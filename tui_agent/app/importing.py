@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tui_agent.app.format import plural
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.safe_text import one_line
 from tui_agent.session.errors import StoreError
@@ -92,19 +93,17 @@ def summary_of(imported: Imported) -> str:
         rows = ", ".join(f"{count}× {one_line(what, 80)}" for what, count in imported.left_out.most_common())
         told += f" Not taken over: {rows}."
     if imported.damaged:
-        told += f" {_damaged_lines(imported.damaged)}"
+        numbers, count = imported.damaged, len(imported.damaged)
+        named = ", ".join(f"{number:,}" for number in numbers[:_NUMBERS_TOLD])
+        more = f" and {count - _NUMBERS_TOLD:,} more" if count > _NUMBERS_TOLD else ""
+        told += (
+            f" {plural(count, 'line')} could not be read and {'was' if count == 1 else 'were'} left out: {named}{more}."
+        )
     return " ".join([told, *map(_with_advice, imported.refused)])
 
 
 def _with_advice(said: str) -> str:
     return f"{said} That session was left out; --skip-damaged leaves out such messages alone."
-
-
-def _damaged_lines(numbers: Sequence[int]) -> str:
-    named = ", ".join(f"{number:,}" for number in numbers[:_NUMBERS_TOLD])
-    more = f" and {len(numbers) - _NUMBERS_TOLD:,} more" if len(numbers) > _NUMBERS_TOLD else ""
-    lines = "1 line" if len(numbers) == 1 else f"{len(numbers):,} lines"
-    return f"{lines} could not be read and {'was' if len(numbers) == 1 else 'were'} left out: {named}{more}."
 
 
 def _why_refused(error: StoreError) -> str:

@@ -103,6 +103,8 @@ def _path(path: str) -> str:
 
 @Command("rewind", "go back to before one of your messages", place=170, yields=True)
 async def rewind(controller: Controller, _argument: str) -> None:
+    from tui_agent.session.path_queries import prompt_text
+
     agent = controller.idle_agent
     messages = await asyncio.to_thread(_messages, agent)
     if not messages:
@@ -119,18 +121,10 @@ async def rewind(controller: Controller, _argument: str) -> None:
     if what == CODE:
         await put_files_back(controller, agent, plan, message)
     elif what is not None:
-        await _go_back(controller, agent, message, plan, along=what == BOTH)
-
-
-async def _go_back(
-    controller: Controller, agent: Agent, message: UserEntry, files: RestorePlan, *, along: bool
-) -> None:
-    from tui_agent.session.path_queries import prompt_text
-
-    move = agent.navigator.plan(message.id)
-    await carry_out(agent, move, files if along else None)
-    controller.frontend.restore_message(prompt_text(move.prompt))
-    controller.say(f"Back to before “{one_line(message.text, 40)}”. /undo returns.")
+        move = agent.navigator.plan(message.id)
+        await carry_out(agent, move, plan if what == BOTH else None)
+        controller.frontend.restore_message(prompt_text(move.prompt))
+        controller.say(f"Back to before “{one_line(message.text, 40)}”. /undo returns.")
 
 
 async def put_files_back(controller: Controller, agent: Agent, plan: RestorePlan, message: UserEntry) -> None:

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from tui_agent.session.session import Session
 
 
-def _undoes(session: Session) -> str:
-    step = session.history.newest()
-    return f"undo: {name_of_step(session, step)}" if step is not None else ""
+def _help(verb: str, session: Session, step: Step | None) -> str:
+    return f"{verb}: {name_of_step(session, step)}" if step is not None else ""
 
 
-def _redoes(session: Session) -> str:
-    step = session.history.next()
-    return f"redo: {name_of_step(session, step)}" if step is not None else ""
-
-
-@Command("undo", "undo the last turn, move, compaction, edit or race", key="f5", now=_undoes, place=180)
+@Command(
+    "undo",
+    "undo the last turn, move, compaction, edit or race",
+    key="f5",
+    now=lambda session: _help("undo", session, session.history.newest()),
+    place=180,
+)
 async def undo(controller: Controller, _argument: str) -> None:
     from tui_agent.session.entries import CheckpointEntry
 
@@ -52,7 +52,13 @@ async def undo(controller: Controller, _argument: str) -> None:
     await move_with_files(controller, agent, step.start, go, pair=pair)
 
 
-@Command("redo", "redo what /undo undid", key="f6", now=_redoes, place=190)
+@Command(
+    "redo",
+    "redo what /undo undid",
+    key="f6",
+    now=lambda session: _help("redo", session, session.history.next()),
+    place=190,
+)
 async def redo(controller: Controller, _argument: str) -> None:
     agent = controller.idle_agent
     session = agent.session

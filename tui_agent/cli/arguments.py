@@ -67,7 +67,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if argv and argv[0] in SUBCOMMANDS:
         parser = _Parser(prog="tui-agent")
         _add_commands(parser, required=True)
-        return parser.parse_args(_with_action(argv))
+        usual = USUAL_ACTIONS.get(argv[0])
+        if usual is not None and (len(argv) == 1 or (argv[1].startswith("-") and argv[1] not in {"-h", "--help"})):
+            argv = [argv[0], usual, *argv[1:]]
+        return parser.parse_args(argv)
     if argv:
         _refuse_slip(argv[0], argv)
     run_parser = _new_parser(EPILOG)
@@ -130,13 +133,6 @@ def _check(arguments: argparse.Namespace) -> None:
     for is_broken, why in rules:
         if is_broken:
             raise UsageError(why)
-
-
-def _with_action(argv: list[str]) -> list[str]:
-    usual = USUAL_ACTIONS.get(argv[0])
-    if usual is None or (len(argv) > 1 and (not argv[1].startswith("-") or argv[1] in {"-h", "--help"})):
-        return argv
-    return [argv[0], usual, *argv[1:]]
 
 
 def _refuse_slip(word: str, argv: list[str]) -> None:

@@ -512,9 +512,11 @@ class PlainFrontend(Frontend):
         state = {"done": "Done", "length": "Done, the answer was cut off", "interrupted": "Stopped"}.get(ended.reason)
         if ended.error:
             self._print(f"Error: {ended.error}" if ended.reason == "error" else ended.error)
-        cost = self.controller.open_agent.session_cost()
-        parts = [state or "Ended", _size_text(self.controller.open_agent), f"cost {money(cost)}" if cost else ""]
-        self._print(f"{', '.join(filter(None, parts))}.")
+        agent = self.controller.open_agent
+        size, cost = agent.context_size(), agent.session_cost()
+        about = "about " if size.estimated else ""
+        text = f"{about}{tokens(size.total)} of {tokens(size.window)} tokens, {size.percent:.0f}%"
+        self._print(f"{state or 'Ended'}, {text}{f', cost {money(cost)}' if cost else ''}.")
 
     def _print_answer(self, line: str) -> None:
         for text in (*self._text.feed(f"{line}\n"), *self._text.end()):
@@ -599,12 +601,6 @@ def _sentence(event: AgentEvent) -> str:
         case RaceEnded():
             text = "The race is over. /race shows it."
     return text
-
-
-def _size_text(agent: Agent) -> str:
-    size = agent.context_size()
-    about = "about " if size.estimated else ""
-    return f"{about}{tokens(size.total)} of {tokens(size.window)} tokens, {size.percent:.0f}%"
 
 
 def run_plain(arguments: Namespace) -> int:
