@@ -110,7 +110,7 @@ class UiSettings(BaseModel):
         description="Lines of text instead of a full screen, for screen readers; counts from the next start.",
         json_schema_extra=ONLY_USER,
     )
-    cursor_blink: bool = Field(default=False, description="The prompt's cursor blinks; an idle program then wakes.")
+    cursor_blink: bool = Field(default=False, description="Cursors blink; an idle program then wakes.")
     permission_grace: float = Field(
         default=0.5, ge=0, le=10, description="Seconds a permission question takes no keys after it appears."
     )

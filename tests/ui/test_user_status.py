@@ -1,4 +1,4 @@
-"""The user's own status line, and what is selected copied at once."""
+"""Settings of the interface: the user's own status line, copying what is selected, cursors that blink."""
 
 import json
 import sys
@@ -100,3 +100,14 @@ async def test_what_is_selected_is_copied_where_that_is_wanted(
         stage.main.post_message(events.TextSelected())
         await pilot.pause()
         assert copied == (["some words"] if wanted else [])
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_the_cursor_of_every_field_blinks_or_stands_still_as_the_prompts(tmp_path: Path, *, wanted: bool) -> None:
+    settings = STILL.model_copy(update={"cursor_blink": wanted, "reduced_motion": False})
+    stage = make_stage(tmp_path, settings=settings)
+    async with stage.run() as pilot:
+        assert stage.main.prompt.cursor_blink is wanted
+        await pilot.press("ctrl+f")
+        field = stage.view.find_bar.field
+        await until(lambda: stage.app.focused is field and field.cursor_blink is wanted, pilot)

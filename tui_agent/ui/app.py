@@ -158,6 +158,11 @@ class TuiAgentApp(ErrorBoundary[int]):
     def on_key_done(self, message: KeyDone) -> None:
         self.call_later(message.done.set)
 
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Have the cursor of every field blink, or stand still, as the prompt's does."""
+        if hasattr(event.widget, "cursor_blink"):
+            event.widget.cursor_blink = self.main.prompt.cursor_blink
+
     def on_mount(self) -> None:
         self._write(terminal.PUSH_TITLE)
         self.watch(self, "sub_title", self._title_changed)
