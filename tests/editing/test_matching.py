@@ -69,6 +69,7 @@ def test_typographic_characters_are_looked_past_and_kept_on_unchanged_lines() ->
     ("old", "new"),
     [
         ("if x:\n    go()\n", "if x:\n    stop()\n"),
+        ("  if x:\n      go()\n", "  if x:\n      stop()\n"),
         ("        if x:\n            go()\n", "        if x:\n            stop()\n"),
     ],
 )

@@ -142,3 +142,10 @@ async def test_keys_reach_neither_messages_nor_the_log(
     text = host_log.read_text()
     assert "failed" in text
     assert OPENAI_KEY not in text
+
+
+async def test_a_refused_connection_says_to_check_the_server(client: ProviderClient, provider: Provider) -> None:
+    error = (await collect(client, ask(provider.refused_model))).failure
+
+    assert error.kind is ErrorKind.NETWORK
+    assert "Nothing answers at 127.0.0.1:" in error.message

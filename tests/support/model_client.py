@@ -73,7 +73,6 @@ def router(server: ModelServer, *, refused: str = "http://127.0.0.1:9", key: str
         "anthropic/refused": ModelSettings(base_url=refused),
         "gemini/refused": ModelSettings(base_url=refused),
         "openai/gpt-5.4-refused": ModelSettings(base_url=f"{refused}/v1"),
-        "openai/unresolved": ModelSettings(base_url="http://nowhere.invalid/v1"),
         "openai/gpt-4o-mini": ModelSettings(reasoning_effort="high", options={"temperature": 0.5}),
         "anthropic/claude-opus-4-5": ModelSettings(reasoning_effort="low", headers={"x-team": "blue"}),
         HOSTED_MODEL: ModelSettings(wire="litellm"),

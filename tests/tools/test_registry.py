@@ -65,7 +65,7 @@ def test_an_unknown_tool_is_guessed() -> None:
         '{"path": "a", "offset": 10, "description": "look at it"}',
         '{"Path": ["a"], "offset": 10}',
         '{"target_file": "a", "offset": 10}',
-        '{"path": "a", "offset": 10,}',
+        '{"path": "a", "offset": 10, "limit": null,}',
         '```json\n{"path": "a", "offset": 10}\n```',
         '{"path": "a", "offset": 10}}',
         "{'path': 'a', 'offset': 10, 'limit': None}",

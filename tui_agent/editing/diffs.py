@@ -32,13 +32,7 @@ class FileDiff:
 
 
 def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
-    """Compare two versions of a file; line endings count.
-
-    Args:
-        shown: the file's name in the heading.
-        before: the old version, None when the file is new.
-        after: the new version.
-    """
+    """Compare two versions of a file, None for one that is new; line endings count. ``shown`` is its name."""
     old, new = lines_of(before or ""), lines_of(after)
     codes = changes_between(old, new)
     changes = [code for code in codes if code[0] != "equal"]

@@ -63,9 +63,7 @@ class TextFile:
 def detect(sample: bytes, *, whole: bool) -> Encoding | None:
     """Return the encoding that the first bytes of a file speak for, None when they are not text.
 
-    Args:
-        sample: the start of the file.
-        whole: whether it is all of the file; otherwise a character may be cut at its end.
+    Unless they are the ``whole`` file, a character may be cut at their end.
     """
     for bom, name in _BOMS:
         if sample.startswith(bom):

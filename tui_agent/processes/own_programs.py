@@ -21,10 +21,7 @@ MEMORY_KILOBYTES = 1024 * 1024
 def find_program(name: str, outside: Path | None = None, environ: Mapping[str, str] | None = None) -> str | None:
     """Return the absolute path of an installed program, None when there is none.
 
-    Args:
-        name: what it is called, without a directory.
-        outside: a directory whose programs are not taken, links to them included.
-        environ: where ``PATH`` is looked up; this program's own environment by default.
+    Those in ``outside`` are not taken, links to them included. ``environ`` is where ``PATH`` is looked up.
     """
     apart = Path(os.path.realpath(outside)) if outside is not None else None
     for place in search_path(environ).split(os.pathsep):

@@ -21,12 +21,7 @@ from tui_agent.processes.watcher import WatchedCommand, end
 
 
 async def end_tree(leader: int, mark: str) -> None:
-    """End a session of processes and what left it: see ``watcher.end``.
-
-    Args:
-        leader: the process that was started in its own session.
-        mark: the value of ``MARK`` it was started with.
-    """
+    """End a session of processes and what left it, by its first process and its ``MARK``: see ``watcher.end``."""
     seen = await asyncio.to_thread(end, {mark: WatchedCommand(leader)})
     # Orphans among them are this program's to wait for, the leader is who started it.
     reap(seen - {leader})

@@ -321,10 +321,7 @@ _EMPTY_INPUT = "read found no input: there is none. Pipe it in or use a here-doc
 def advice(command: str, output: str, *, failed: bool) -> str:
     """Return a line of advice where a command looks like one that asked, otherwise nothing.
 
-    Args:
-        command: what was run.
-        output: what it printed, as the model sees it; a last line without an end is how questions look.
-        failed: it ended badly, or had to be stopped.
+    A last line without an end is how questions look. ``failed``: it ended badly, or had to be stopped.
     """
     end = output[-_MAX_TAIL_CHARS:].replace(_SSH_GOES_ON, "")
     if failed:

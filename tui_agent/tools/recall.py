@@ -47,11 +47,6 @@ class RecallTool(Tool[RecallInput]):
         return ()
 
     async def run(self, arguments: RecallInput, context: ToolContext) -> ToolResult:
-        """Return an entry's text from a line on, or the entries that a search finds.
-
-        Raises:
-            ToolError: there is no such entry, or nothing was found.
-        """
         if context.archive is None:
             raise ToolError("There is no session to recall from.")
         if address := _ADDRESS.fullmatch(arguments.what):

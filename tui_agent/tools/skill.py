@@ -66,11 +66,6 @@ class SkillTool(Tool[SkillInput]):
         return ()
 
     async def run(self, arguments: SkillInput, context: ToolContext) -> ToolResult:
-        """Return the skill's text.
-
-        Raises:
-            ToolError: there is no such skill.
-        """
         skills = self._skills()
         skill = skills.get(arguments.name.strip().removeprefix("/skill:"))
         if skill is None:

@@ -45,11 +45,6 @@ class TaskTool(Tool[TaskInput]):
         return (PermissionNeed(Permission.TASK, arguments.agent, arguments.task),)
 
     async def run(self, arguments: TaskInput, context: ToolContext) -> ToolResult:
-        """Wait for the subagent's report.
-
-        Raises:
-            ToolError: there is no such agent, or it came to nothing.
-        """
         self._check(arguments, context)
         assert context.subagents is not None  # noqa: S101 - checked above
         forked = arguments.context == "conversation"

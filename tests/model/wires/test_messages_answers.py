@@ -164,9 +164,6 @@ def test_a_document_instead_of_a_stream_is_read() -> None:
     assert turn[:2] == document["content"][:2]
 
 
-# -- the provider's own tools -------------------------------------------------------------------------------
-
-
 # -- why it ended -------------------------------------------------------------------------------------------
 
 
@@ -290,6 +287,11 @@ def test_a_server_that_tells_no_usage_has_none() -> None:
     event = {"type": "message_start", "message": {"content": []}}
     assert hear(event, *text("Hi."), *finish(usage=None)).usage is None
     assert hear(event, *text("Hi."), *finish(usage={"output_tokens": "many"})).usage is None
+
+
+def test_what_came_from_the_cache_is_told_beside_what_did_not() -> None:
+    heard = hear(begin(input_tokens=100, cache_read_input_tokens=40), *text("Hi."), *finish())
+    assert heard.used == Usage(input=100, cache_read=40, output=5)
 
 
 def test_what_is_kept_for_an_hour_is_priced_so() -> None:

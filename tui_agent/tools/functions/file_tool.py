@@ -79,11 +79,6 @@ class FileTool(DynamicTool):
         return f"{self.name} {json.dumps(arguments.values, ensure_ascii=False)}"
 
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return the need to run it, and those for what it declares.
-
-        Raises:
-            ToolError: it may only run in a sandbox, and there is none.
-        """
         from tui_agent.shell.needs import outside
 
         declared, sandbox = self.declared, self._sandbox(context)
