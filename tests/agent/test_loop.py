@@ -430,7 +430,7 @@ async def test_an_answer_may_take_what_is_kept_free_for_it(tmp_path: Path, reaso
     first, second = (request.max_output_tokens for request in harness.client.requests)
     assert first is not None
     assert second is not None
-    assert 3_500 < first <= 4_000
+    assert 3_500 < first < 4_000
     assert second <= 20_000 * share
     assert second > 3_500 * share / 0.2 * 0.8
 
@@ -535,6 +535,17 @@ async def test_an_answer_that_can_not_be_stored_is_stored_later_and_not_asked_fo
     assert len(client.requests) == 2
     answers = [entry.text for entry in harness.path() if isinstance(entry, AssistantEntry)]
     assert answers == ["Hello.", LONG]
+
+
+async def test_an_answer_that_could_not_be_stored_does_not_follow_the_user_elsewhere(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, [Reply("Hello."), Reply(LONG), Reply("Anew.")])
+    await harness.say("hi")
+    leave_room(harness, 20)
+    await harness.say("a long one, please")
+    leave_room(harness, 1_000_000)
+    await harness.agent.navigator.go(None)
+    await harness.say("hi again")
+    assert [entry.text for entry in harness.path() if isinstance(entry, AssistantEntry)] == ["Anew."]
 
 
 # -- Paths that can't be looked at: too long, closed, circles, of a user there isn't. The system's word is an answer ---

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,10 +10,10 @@ import pytest
 from tests.support.agents import YES
 from tests.support.races import RacingClient, begin, racing_agent, runs, writes
 from tests.support.scripted_client import Reply, ScriptedClient
-from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked
+from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked, PermissionRequest
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.race.copies import abandoned_homes, remove_left
-from tui_agent.agent.race.race import RaceError, SharedClient
+from tui_agent.agent.race.race import FIRST_PAUSE, RaceError, SharedClient, SharedQuestions
 from tui_agent.agent.race.specs import RunnersError, RunnerSpec, names_of, parse_runners
 from tui_agent.context.request import ModelRequest
 from tui_agent.model.protocol import ErrorKind, Finished, ModelError, ModelEvent, TextDelta
@@ -34,17 +34,16 @@ REQUEST = ModelRequest("test/model", ())
 
 
 class Counting:
-    """Counts how many requests it answers at a time; the first of them meets a rate limit where that is wanted."""
+    """Counts how many requests it answers at a time; the first meet rate limits, with the seconds they name."""
 
-    def __init__(self, *, limited: bool = False) -> None:
-        self.now = self.most = self.seen = 0
-        self.limited = limited
+    def __init__(self, limits: Sequence[float | None] = ()) -> None:
+        self.now = self.most = 0
+        self.limits = list(limits)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         del request
-        self.seen += 1
-        if self.limited and self.seen == 1:
-            raise ModelError(ErrorKind.RATE_LIMIT, "Too many requests.", retry_after=7.0)
+        if self.limits:
+            raise ModelError(ErrorKind.RATE_LIMIT, "Too many requests.", retry_after=self.limits.pop(0))
         self.now += 1
         self.most = max(self.most, self.now)
         for _ in range(5):
@@ -66,7 +65,7 @@ async def test_only_so_many_requests_go_on_at_a_time() -> None:
     counting = Counting()
     client = SharedClient(counting, places=2)
     await asyncio.gather(*(drain(client) for _ in range(6)))
-    assert (counting.seen, counting.most) == (6, 2)
+    assert counting.most == 2
 
 
 async def test_a_rate_limit_holds_for_all() -> None:
@@ -77,12 +76,13 @@ async def test_a_rate_limit_holds_for_all() -> None:
         waits.append(seconds)
         now += seconds
 
-    client = SharedClient(Counting(limited=True), clock=lambda: now, sleep=sleep)
-    with pytest.raises(ModelError):
-        await drain(client)
+    client = SharedClient(Counting([7.0, None, None]), clock=lambda: now, sleep=sleep)
+    for _limit in range(3):
+        with pytest.raises(ModelError):
+            await drain(client)
     await drain(client)
     await drain(client)
-    assert waits == [7.0]
+    assert waits == [7.0, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
 
 
 async def test_the_same_question_is_asked_once_for_all(tmp_path: Path) -> None:
@@ -98,6 +98,19 @@ async def test_the_same_question_is_asked_once_for_all(tmp_path: Path) -> None:
     assert all(runner.record.files == 1 for runner in race.runners)
     await race.finish(None)
     await harness.agent.aclose()
+
+
+async def test_a_circle_is_asked_about_by_itself() -> None:
+    asked = []
+
+    async def ask(request: PermissionRequest) -> PermissionAnswer:
+        asked.append(request.title)
+        return PermissionAnswer(Decision.ONCE)
+
+    questions = SharedQuestions(ask)
+    request = PermissionRequest("1", "bash", "ls", (), "the same call 3 times in a row", (), loop=("a.py",))
+    await asyncio.gather(*(questions.ask(request, runner) for runner in ("same 1", "same 2")))
+    assert asked == ["same 1: ls", "same 2: ls"]
 
 
 async def test_one_is_steered_and_one_is_stopped(tmp_path: Path) -> None:
