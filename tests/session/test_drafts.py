@@ -44,8 +44,10 @@ def test_a_left_over_draft_becomes_an_interrupted_answer(session: Session, reope
         (lambda session: session.append(said("meanwhile")), True),
         (lambda session: session.clear_draft(), False),
         (lambda session: session.append(answered("whole")), False),
+        (lambda session: session.save_draft(DraftText()), False),
+        (lambda session: session.save_draft(DraftText(calls=(call("{"), call("[]"), call("")))), False),
     ],
-    ids=["another entry", "cleared", "answered"],
+    ids=["another entry", "cleared", "answered", "empty", "unfinished calls"],
 )
 def test_what_becomes_of_a_draft(
     session: Session, reopen: Reopen, meanwhile: Callable[[Session], object], *, comes_back: bool
@@ -54,15 +56,6 @@ def test_what_becomes_of_a_draft(
     meanwhile(session)
     end(session)
     assert (reopen(session).recover() is not None) is comes_back
-
-
-@pytest.mark.parametrize("draft", [DraftText(), DraftText(calls=(call("{"), call("[]"), call("")))])
-def test_a_draft_without_content_leaves_no_entry(session: Session, reopen: Reopen, draft: DraftText) -> None:
-    session.save_draft(draft)
-    end(session)
-    later = reopen(session)
-    assert later.recover() is None
-    assert later.info.entry_count == 0
 
 
 @pytest.mark.parametrize("let_go", [end, Session.release])

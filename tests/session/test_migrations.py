@@ -139,18 +139,13 @@ def test_several_programs_may_make_the_file_at_once(tmp_path: Path) -> None:
         store.close()
 
 
-def without_outcomes(connection: sqlite3.Connection) -> None:
-    """Take away what version 8 added."""
-    connection.execute("DROP INDEX sessions_by_key")
-    for column in ("key", "outcome"):
-        connection.execute(f"ALTER TABLE sessions DROP COLUMN {column}")
-
-
-def test_subagents_of_the_first_version_are_told_from_forks(tmp_path: Path) -> None:
+def test_a_file_of_the_first_version_has_its_subagents_told_from_forks_and_loses_digests(tmp_path: Path) -> None:
     path, now = tmp_path / "s.db", [1_000]
+    quoting = ToolResultEntry(call_id="c", tool="read", status=ToolStatus.COMPLETED, output='"arguments_digest": "é"')
     with Store(path, clock=lambda: now[0]) as store:
         parent = Session(store, store.create_session("/").id, estimate=lambda _entry: 1)
-        parent.append_many([said("a"), answered("b")])
+        parent.append_many([said("a"), quoting])
+        before = parent.path()
         now[0] += 10
         fork = store.fork(parent.id, 2)
         store.rename(fork.id, "explore: a fork")
@@ -158,29 +153,19 @@ def test_subagents_of_the_first_version_are_told_from_forks(tmp_path: Path) -> N
         now[0] += 10
         Session(store, child.id, estimate=lambda _entry: 1).append(said("the code"))
     with closing(sqlite3.connect(path)) as connection:
-        without_outcomes(connection)
-        connection.execute("ALTER TABLE sessions DROP COLUMN agent")
-        connection.execute("ALTER TABLE sessions DROP COLUMN side_cost")
+        connection.execute(
+            "UPDATE bodies SET body = json_insert(body, '$.arguments_digest', '0123') WHERE body LIKE '%digest%'"
+        )
+        connection.execute("INSERT INTO bodies (key, body) VALUES (1, '{\"arguments_digest\" broken')")
+        connection.execute("DROP INDEX sessions_by_key")
+        for column in ("key", "outcome", "agent", "side_cost"):
+            connection.execute(f"ALTER TABLE sessions DROP COLUMN {column}")
         connection.execute("DROP TABLE unsent")
         connection.execute("PRAGMA user_version = 1")
+        connection.commit()
     with Store(path) as store:
         assert {info.id for info in store.sessions()} == {parent.id, fork.id}
         assert (store.session(child.id).agent, store.session(child.id).side_cost) == ("explore", 0)
+        assert Session(store, parent.id, estimate=lambda _entry: 1).path() == before
         store.keep_unsent("/", Unsent("words"))
         assert store.take_unsent("/").text == "words", "the table for it was made"
-
-
-def test_results_of_the_third_version_lose_their_digest_and_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    said_it = ToolResultEntry(call_id="c", tool="read", status=ToolStatus.COMPLETED, output='"arguments_digest": "é"')
-    with Store(path) as store:
-        session = Session(store, store.create_session("/").id, estimate=lambda _entry: 1)
-        stored = session.append(said_it)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE bodies SET body = json_insert(body, '$.arguments_digest', '0123456789abcdef')")
-        connection.execute("INSERT INTO bodies (key, body) VALUES (1, '{\"arguments_digest\" broken')")
-        without_outcomes(connection)
-        connection.execute("PRAGMA user_version = 3")
-        connection.commit()
-    with Store(path) as store:
-        assert Session(store, session.id, estimate=lambda _entry: 1).path() == [stored]

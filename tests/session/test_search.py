@@ -97,24 +97,6 @@ def test_the_prompt_that_all_sessions_share_is_not(session: Session) -> None:
     assert found(session, "helpful") == []
 
 
-def test_all_branches_are_searched_newest_first(session: Session) -> None:
-    session.append_many([said("needle one"), said("needle two")])
-    session.move(None)
-    session.append(said("needle three"))
-    assert [hit.entry_id for hit in session.store.search("needle", session_id=session.id)] == [3, 2, 1]
-    assert [hit.entry_id for hit in session.store.search("needle", 2, session_id=session.id)] == [3, 2]
-    assert session.store.search("needle", 0, session_id=session.id) == []
-
-
-def test_a_search_stays_in_its_session_or_directory(store: Store, session: Session) -> None:
-    session.append(said("needle"))
-    other = Session(store, store.create_session("/elsewhere").id, estimate=lambda _entry: 1)
-    other.append(said("needle, too"))
-    assert [hit.session_id for hit in store.search("needle")] == [other.id, session.id]
-    assert [hit.session_id for hit in session.store.search("needle", session_id=session.id)] == [session.id]
-    assert [hit.session_id for hit in store.search("needle", cwd="/elsewhere")] == [other.id]
-
-
 def test_a_hit_says_where_the_words_are(session: Session) -> None:
     session.append(said("x " * 500 + "the\nNeedle is   here " + "y " * 500))
     (hit,) = session.store.search("needle here", session_id=session.id)
@@ -123,3 +105,16 @@ def test_a_hit_says_where_the_words_are(session: Session) -> None:
     assert "\n" not in hit.snippet
     assert len(hit.snippet) < 200
     assert [hit.snippet[start:end] for start, end in hit.highlights] == ["Needle", "here"]
+
+
+def test_all_branches_are_searched_newest_first_in_a_session_or_directory(store: Store, session: Session) -> None:
+    session.append_many([said("needle one"), said("needle two")])
+    session.move(None)
+    session.append(said("needle three"))
+    other = Session(store, store.create_session("/elsewhere").id, estimate=lambda _entry: 1)
+    other.append(said("needle, too"))
+    assert [hit.entry_id for hit in store.search("needle", session_id=session.id)] == [3, 2, 1]
+    assert [hit.entry_id for hit in store.search("needle", 2, session_id=session.id)] == [3, 2]
+    assert store.search("needle", 0, session_id=session.id) == []
+    assert [hit.session_id for hit in store.search("needle")] == [other.id, *[session.id] * 3]
+    assert [hit.session_id for hit in store.search("needle", cwd="/elsewhere")] == [other.id]
