@@ -117,10 +117,7 @@ def test_a_file_that_is_deleted_while_it_is_open_is_told_and_can_still_be_read(
 def test_a_read_only_file_or_directory_can_be_read(public_dir: Path, what: str) -> None:
     path = public_dir / "s.db"
     session_id = filled(path)
-    if what != "directory":
-        path.chmod(0o444)
-    else:
-        path.chmod(0o666)
+    path.chmod(0o666 if what == "directory" else 0o444)
     public_dir.chmod(0o777 if what == "file" else 0o555)
     with without_privileges(), Store(path) as store:
         assert isinstance(store.read_only, StoreReadOnly)
