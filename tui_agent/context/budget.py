@@ -226,7 +226,6 @@ class Estimate:
 
     @property
     def history(self) -> int:
-        """Tokens of everything but head and tools."""
         return self.settled + self.unsettled
 
     @property

@@ -136,7 +136,6 @@ def _classes(counted: int) -> dict[str, int]:
 
 
 def first_calibration(model: str) -> Calibration:
-    """Return the calibration of a model of which nothing was learnt yet."""
     name = model.lower()
     family = next((family for pattern, family in _FAMILY_NAMES if pattern.search(name)), "")
     return Calibration(family or ("" if _OWN_ENCODING.search(name) else "other"))

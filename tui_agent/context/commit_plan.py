@@ -236,7 +236,6 @@ def _ladder(
 def _cuts_alone(
     path: Sequence[Entry], offered: tuple[PrunePlan, ...], settings: ContextSettings, measures: Measures, goal: _Goal
 ) -> Iterator[_Rung]:
-    """Yield ever harder ways to make room without a summary."""
     if offered:
         yield _Rung("", None, offered)
     if not goal.pressing:

@@ -216,7 +216,6 @@ class Builder:
     def _calls(
         self, entry: AssistantEntry, shown: Shown, results: Sequence[ToolResultEntry | None]
     ) -> tuple[list[RequestToolCall], list[ToolResultEntry | None]]:
-        """Return an entry's calls that are shown, each with its result or None."""
         calls: list[RequestToolCall] = []
         answers: list[ToolResultEntry | None] = []
         for call, answer in zip(entry.tool_calls, results, strict=True):

@@ -42,7 +42,6 @@ class SummaryPrompts:
 
     @classmethod
     def load(cls, prompt: Callable[[str], str]) -> "SummaryPrompts":
-        """Return the prompts that ``prompt(name)`` gives."""
         return cls(**{field.name: prompt(field.name) for field in fields(cls)})
 
 

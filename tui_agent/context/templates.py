@@ -47,7 +47,6 @@ class Templates:
 
     @classmethod
     def load(cls, prompt: Callable[[str], str]) -> "Templates":
-        """Return the templates that ``prompt(name)`` gives."""
         return cls(**{field.name: prompt(field.name) for field in fields(cls)})
 
 

@@ -103,7 +103,6 @@ class TokenCounter:
     rough_chars: int = ROUGH_CHARS
 
     def text(self, text: str) -> int:
-        """Return the tokens of a text."""
         return self.calibrated(self._text(text))
 
     def message(self, message: Message) -> int:
