@@ -207,9 +207,8 @@ def _row_lines(row: list[list[StyledSpan]], widths: list[int], alignments: list[
             room = max(widths[column] - runs_width(part), 0)
             before = {"left": 0, "center": room // 2, "right": room}[alignments[column]]
             after = 0 if last else room - before + _GAP
-            pads = [(" " * before, "text")], part, [(" " * after, "text")]
-            runs += [run for pad in pads for run in pad if run[0]]
-        yield Line(runs)
+            runs += [(" " * before, "text"), *part, (" " * after, "text")]
+        yield Line([run for run in runs if run[0]])
 
 
 def _as_list(table: TableFlow, width: int) -> Iterator[Line]:

@@ -1,6 +1,5 @@
 """Blocks under keys and mouse: focus, folding, copying, selecting, and asking the app to act."""
 
-from collections.abc import Callable
 from typing import ClassVar
 
 from textual import events
@@ -62,7 +61,7 @@ class BlockPane(Viewport):
         self.scroll_to_position(Position(len(self.model)), follow=True)
 
     def action_focus_block(self, step: int) -> None:
-        target = self._neighbour(step, lambda block: block.focusable)
+        target = self._neighbour(step)
         if target is not None:
             self._focus(*target)
 
@@ -118,10 +117,10 @@ class BlockPane(Viewport):
         seen = target is not None and any(row.block is target[1] for row in self.visible_rows())
         return target if seen else None
 
-    def _neighbour(self, step: int, accept: Callable[[Block], bool]) -> tuple[int, Block] | None:
+    def _neighbour(self, step: int) -> tuple[int, Block] | None:
         current = self._focused_on_screen()
         if current is None:
-            rows = [row for row in self.visible_rows() if row.block is not None and accept(row.block)]
+            rows = [row for row in self.visible_rows() if row.block is not None and row.block.focusable]
             if not rows:
                 return None
             row = rows[0] if step > 0 else rows[-1]
@@ -131,7 +130,7 @@ class BlockPane(Viewport):
         place = blocks.index(block) + step
         while True:
             while 0 <= place < len(blocks):
-                if accept(blocks[place]) and not blocks[place].hidden:
+                if blocks[place].focusable and not blocks[place].hidden:
                     return index, blocks[place]
                 place += step
             index += step

@@ -1,6 +1,6 @@
 """The entry under the cursor of the tree, as the conversation shows it, with what is known of it above."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual import getters
@@ -117,8 +117,15 @@ class EntryPreview(Vertical):
             branch = [wording.plural(segment.count, "entry"), f"{wording.tokens(segment.tokens)} tokens"]
             branch += [wording.money(segment.cost)] if segment.cost else []
             text += f"\nbranch: {' · '.join(branch)}"
-        files = _files_of([*entries, *self._following(line)])
-        return f"{text}\n{files}" if files else text
+        changed = list(changed_files([*entries, *self._following(line)]).values())
+        files = [
+            f"{sanitize.line(file.path)} +{file.additions} −{file.deletions}"
+            if file.additions or file.deletions
+            else sanitize.line(file.path)
+            for file in changed[:_FILES]
+        ]
+        files += [f"{len(changed) - _FILES} more"] if len(changed) > _FILES else []
+        return f"{text}\n{' · '.join(files)}" if files else text
 
     def _following(self, line: TreeLine) -> Sequence[Entry]:
         """Return what tells the files that a row changed: for a message of the user the results of its turn.
@@ -174,17 +181,3 @@ def _facts_of(entry: Entry, *, size: int, cost: float | None, when: str) -> str:
         elif entry.error:
             facts.append("failed")
     return " · ".join(fact for fact in facts if fact)
-
-
-def _files_of(entries: Iterable[Entry]) -> str:
-    """Return the files that entries changed, with lines added and removed; "" when there are none."""
-    changed = list(changed_files(entries).values())
-    shown = [
-        f"{sanitize.line(file.path)} +{file.additions} −{file.deletions}"
-        if file.additions or file.deletions
-        else sanitize.line(file.path)
-        for file in changed[:_FILES]
-    ]
-    if len(changed) > _FILES:
-        shown.append(f"{len(changed) - _FILES} more")
-    return " · ".join(shown)
