@@ -11,8 +11,7 @@ from textual.reactive import reactive
 from textual.style import Style
 from textual.widget import Widget
 
-Hint = tuple[str, str, str]
-"""Key, what it does, and the action of a click; none when it is empty."""
+from tui_agent.ui.widgets.status import Hint
 
 _GAP: Final = 2
 _NAMES: Final = {"esc": "escape", "/": "slash", "?": "question_mark", "↑": "up", "↓": "down"}

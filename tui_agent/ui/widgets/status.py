@@ -14,17 +14,9 @@ from textual.widget import Widget
 
 from tui_agent.app.format import one_line, short_model
 from tui_agent.app.run_state import RunState, describe
-from tui_agent.lazy import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class KeyHint:
-    """A key that works now."""
-
-    key: str
-    label: str
-    action: str
-
+Hint = tuple[str, str, str]
+"""A key, what it does, and the action of a click; none when it is empty."""
 
 _FIRST = (
     "answer('once')",
@@ -41,14 +33,14 @@ _PALETTE = "command_palette"
 """Textual binds the palette itself and does not want its key shown."""
 
 
-def hints_of(bindings: Sequence[Binding]) -> tuple[KeyHint, ...]:
+def hints_of(bindings: Sequence[Binding]) -> tuple[Hint, ...]:
     """Return the hints for bindings that want to be shown, each action once, what matters most first."""
-    hints: dict[str, KeyHint] = {}
+    hints: dict[str, Hint] = {}
     for binding in bindings:
         if binding.show or binding.action == _PALETTE:
             label = "commands" if binding.action == _PALETTE else binding.description
             key = binding.key_display or binding.key
-            hints.setdefault(binding.action, KeyHint(key, label, f"app.simulate_key('{binding.key}')"))
+            hints.setdefault(binding.action, (key, label, f"app.simulate_key('{binding.key}')"))
     rank = {action: place for place, action in enumerate(_FIRST)}
     return tuple(hint for _, hint in sorted(hints.items(), key=lambda item: rank.get(item[0], len(rank))))
 
@@ -82,7 +74,7 @@ class StatusLine(Widget):
     """What the block with the focus weighs, and how the model has it; in place of the model while there is one."""
     told_elsewhere: reactive[bool] = reactive(default=False)
     """Whether the conversation says what goes on, at its end that one sees."""
-    hints: reactive[tuple[KeyHint, ...]] = reactive(())
+    hints: reactive[tuple[Hint, ...]] = reactive(())
     """Keys that work now, most important first."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -118,7 +110,7 @@ class StatusLine(Widget):
         left = self._left()
         if self.block and self.hints:
             # The way back to the prompt is in sight in any width.
-            way_back = cell_len(f"{self.hints[0].key} {self.hints[0].label}") + 2
+            way_back = cell_len(" ".join(self.hints[0][:2])) + 2
             left = left.truncate(self.size.width - way_back, ellipsis=True)
         room = self.size.width - left.cell_length - 2
         right = self._right(room)
@@ -154,14 +146,14 @@ class StatusLine(Widget):
 
     def _right(self, room: int) -> Content:
         pieces: list[tuple[str, Style] | str] = []
-        for hint in self.hints:
-            width = cell_len(hint.key) + cell_len(hint.label) + 1 + (2 if pieces else 0)
+        for key, label, action in self.hints:
+            width = cell_len(key) + cell_len(label) + 1 + (2 if pieces else 0)
             if width > room:
                 break
             room -= width
-            press = Style.from_meta({"@click": hint.action})
+            press = Style.from_meta({"@click": action})
             pieces.extend(["  "] if pieces else [])
-            pieces.extend([(hint.key, self._style("key") + press), (f" {hint.label}", self._style("label") + press)])
+            pieces.extend([(key, self._style("key") + press), (f" {label}", self._style("label") + press)])
         return Content.assemble(*pieces)
 
     def _style(self, name: str) -> Style:
