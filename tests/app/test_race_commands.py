@@ -119,6 +119,17 @@ async def test_a_race_whose_runner_is_continued_ends_once(tmp_path: Path) -> Non
     await controller.close()
 
 
+async def test_none_begins_while_the_agent_works(tmp_path: Path) -> None:
+    harness = racing_agent(tmp_path, RacingClient(lambda _number, _step: Reply("I wait.", hang=True)))
+    controller = await controller_of(harness)
+    order = await race_commands.order_of(controller, read_wish("2 -- Answer it."))
+    controller.outbox.submit("go")
+    with pytest.raises(CommandError, match="press Escape first"):
+        await race_commands.begin(controller, order)
+    assert controller.race is None
+    await controller.close()
+
+
 async def test_first_green_is_taken_by_itself(tmp_path: Path) -> None:
     def play(number: int, step: int) -> Reply:
         if number == 1:

@@ -287,11 +287,13 @@ class Controller:
     def _heard(self, agent: Agent, event: AgentEvent) -> None:
         """Pass an event on; ask about the plan that a run has made, unless the user is writing."""
         from tui_agent.agent.events import RunEnded
-        from tui_agent.app.mode_commands import plan_of
 
         self._hear(event)
-        is_done = isinstance(event, RunEnded) and event.reason == "done" and self.frontend.is_attended
-        if not is_done or not plan_of(agent, headed=True):
+        if not (isinstance(event, RunEnded) and event.reason == "done" and self.frontend.is_attended):
+            return
+        from tui_agent.app.mode_commands import plan_of
+
+        if not plan_of(agent, headed=True):
             return
         if self.frontend.draft.strip() or agent.queue.steer or agent.queue.follow_up:
             self.say(PLAN_READY)

@@ -98,7 +98,7 @@ def _entry(text: str | None) -> int | None:
 
 
 async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
-    """Return the order for a race: runners, message and check looked up; raises a `UserFacingError` for the wrong."""
+    """Return the order for a race, with runners, message and check looked up; raises a `UserFacingError`."""
     from tui_agent.agent.race.race import RaceOrder
     from tui_agent.agent.race.specs import PICKS
 
@@ -188,11 +188,11 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
     from tui_agent.context.view import resolve
     from tui_agent.model.demo import DEMO_MODEL
 
-    agent = controller.open_agent
     if order.pick == "first-green" and not order.check:
         raise CommandError("first-green needs a check (--check): nothing else says what is green.")
     if controller.race is not None:
         raise CommandError("A race is going on in this session: take one with /race take N, or end it with /race drop.")
+    agent = controller.idle_agent
     if dropped := {entry for spec in order.specs for entry in left_out(spec.context)}:
         view = resolve(agent.session.beside(order.start).active_path())
         sent = {entry.id for entry in (view.compaction, *view.entries) if entry is not None and entry.is_sent}
