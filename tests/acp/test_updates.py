@@ -27,6 +27,7 @@ from tui_agent.session.entries import (
     CompactionEntry,
     FilePart,
     ImagePart,
+    ModeChangeEntry,
     ReasoningPart,
     TextPart,
     ToolCallPart,
@@ -90,6 +91,7 @@ def test_failed_calls_and_asides() -> None:
     assert told(updates, RetryScheduled(1, 3, 2.0, "Busy."))[0].content.text == "Busy. Trying again in 2 s.\n"
     assert told(updates, ReasoningProgress("hm"))[0].session_update == "agent_thought_chunk"
     assert told(updates, TitleChanged("Shop"))[0].title == "Shop"
+    assert told(updates, EntryAppended(ModeChangeEntry(mode="plan")))[0].current_mode_id == "plan"
 
 
 def test_a_diff_becomes_its_hunks() -> None:
