@@ -414,7 +414,7 @@ class PermissionPrompt(VerticalGroup):
         request = self.request
         if request is None or not self.armed:
             return
-        if not any(possible.name == name and possible.is_possible for possible in answers(request)):
+        if not any(one.name == name and one.is_possible for one in answers(request)):
             return
         if name == "rule":
             self._change_rule(0)

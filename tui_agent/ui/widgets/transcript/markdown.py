@@ -157,7 +157,8 @@ def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[lis
                 href = str(token.attrGet("href") or "")
                 links.append((href, len(rows), len(rows[-1])))
                 # Only addresses that are safe to give to a terminal make a run a link.
-                styles.append(f"{styles[-1]} link{f' url:{href}' if _SAFE_LINK.match(href) else ''}")
+                target = f" url:{href}" if _SAFE_LINK.match(href) else ""
+                styles.append(f"{styles[-1]} link{target}")
             case "link_close":
                 styles.pop()
                 _add_address(rows, links.pop(), styles[-1])

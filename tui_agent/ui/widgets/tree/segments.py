@@ -99,9 +99,9 @@ class TreeIndex:
                     cut += 1
                 end = self._cuts[cut] + 1 if cut < len(self._cuts) and self._cuts[cut] < stop else stop
                 if not joins or segment is None:
-                    above_it, segment = segment, Segment(len(self.segments), headers, segment)
+                    parent, segment = segment, Segment(len(self.segments), headers, segment)
                     self.segments.append(segment)
-                    (self.roots if above_it is None else above_it.children).append(segment)
+                    (self.roots if parent is None else parent.children).append(segment)
                 segment.pieces.append(slice(at, end))
                 self._starts.append(at)
                 self._owners.append(segment)
