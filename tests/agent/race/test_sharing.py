@@ -147,7 +147,7 @@ async def test_a_runner_has_its_own_model_and_works_with_the_projects_paths(tmp_
         return Reply("Done.")
 
     harness = racing_agent(tmp_path, RacingClient(play))
-    race = await begin(harness, (RunnerSpec(), RunnerSpec(model="test/other")))
+    race = await begin(harness, (RunnerSpec(), RunnerSpec(model="test/other")), check="seq 20")
     await race.wait()
     assert [runner.name for runner in race.runners] == ["same", "other"]
     root = race.runners[1].record.root
@@ -158,6 +158,8 @@ async def test_a_runner_has_its_own_model_and_works_with_the_projects_paths(tmp_
     for runner in race.runners:
         assert runner.copy is not None
         assert (runner.copy.root / "absolute.txt").read_text() == "x"
+        assert runner.record.check is not None
+        assert runner.record.check.last_lines == tuple(str(number) for number in range(11, 21))
     assert not (tmp_path / "project" / "absolute.txt").exists()
     await race.finish(None)
     await harness.agent.aclose()
