@@ -109,3 +109,12 @@ def test_what_is_too_much_to_look_at_cannot_be_trusted(project: Path, store: Tru
     state = project_state(project, store, assume_trust=True)
     assert state.is_held_back
     assert "more than" in state.problem
+
+
+def test_what_cannot_be_read_is_told(project: Path, store: TrustStore) -> None:
+    (project / ".mcp.json").write_text("{")
+    (project / ".tui-agent/config.toml").write_text("=")
+    items = project_state(project, store).items
+    assert {(item.kind, item.text.partition(":")[0]) for item in items} == {
+        ("MCP server", "cannot be read"), ("setting", "cannot be read"),
+    }  # fmt: skip

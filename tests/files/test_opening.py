@@ -9,6 +9,7 @@ from tests.support.tooling import Workspace
 from tui_agent.editing.text_files import load, replace_file
 from tui_agent.errors import ToolError
 from tui_agent.files.inside import make_directories, open_file
+from tui_agent.files.own_git import head_of
 from tui_agent.permission import Permission
 from tui_agent.tools.bash import BashTool
 from tui_agent.tools.edit import EditTool
@@ -70,3 +71,12 @@ async def test_a_call_stops_that_leads_elsewhere_than_when_it_was_allowed(
     with pytest.raises(ToolError, match="leads somewhere else than when it was allowed"):
         await space.call(tool, **arguments)  # type: ignore[arg-type]
     assert {path.name: path.read_text() for path in outside.iterdir()} == {"a.txt": "theirs\n"}
+
+
+def test_a_branch_that_leads_out_of_the_repository_is_none(tmp_path: Path) -> None:
+    (tmp_path / "x/.git/refs/heads").mkdir(parents=True)
+    for place in (tmp_path, tmp_path / "x"):
+        (place / "outside").write_text("1" * 40)
+    for branch in ("../../../outside", "../../../../outside"):
+        (tmp_path / "x/.git/HEAD").write_text(f"ref: refs/heads/{branch}\n")
+        assert head_of(tmp_path / "x/.git", tmp_path / "x/.git") is None
