@@ -99,13 +99,7 @@ class TuiAgentApp(ErrorBoundary[int]):
     ]
 
     def __init__(self, load: LoadServices, look: Look, memory: background.BackgroundMemory | None = None) -> None:
-        """Make the application.
-
-        Args:
-            load: Called after the first paint, so that the user can write while the ports are imported and built.
-            look: How the first paint looks.
-            memory: What the terminal's background was the last time; None remembers nothing.
-        """
+        """Make the application. ``load`` is called after the first paint; without ``memory`` nothing is remembered."""
         # Without colour the terminal keeps its own, and what matters is bold, dim, underlined or reversed.
         colourless = True if "NO_COLOR" in os.environ else None
         super().__init__(css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless)

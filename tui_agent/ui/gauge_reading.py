@@ -13,8 +13,9 @@ from tui_agent.ui.widgets.gauge import GaugeReading
 def gauge_reading(agent: Agent, now: float) -> GaugeReading:
     """Return what the gauge shows of an agent's next request at ``now``, in seconds since the epoch."""
     path = agent.session.active_path()
-    cost, warm = agent.session_cost(), warm_until(agent, now)
-    shares = agent.inspector.shares()
+    cost, shares = agent.session_cost(), agent.inspector.shares()
+    cache = agent.inspector.known_cache()
+    warm = None if cache is None else now + cache.seconds_left if cache.warm else 0.0
     size, share = agent.context_size(), cache_share(path)
     return GaugeReading(size, share, cost, warm, shares, has_summary=agent.context.has_summary, can_compact=True)
 
@@ -25,16 +26,6 @@ def with_live(reading: GaugeReading, live: LiveAnswer) -> GaugeReading:
     size, more = reading.size, written // CHARACTERS_PER_TOKEN
     grown = replace(size, history=size.history + more, total=size.total + more, estimated=True)
     return replace(reading, size=grown)
-
-
-def warm_until(agent: Agent, now: float) -> float | None:
-    """Return when the provider forgets the last request, in seconds since the epoch.
-
-    None as long as it never told of a cache.
-    """
-    if (state := agent.inspector.known_cache()) is None:
-        return None
-    return now + state.seconds_left if state.warm else 0.0
 
 
 def cache_share(path: Sequence[Entry]) -> float | None:

@@ -102,11 +102,7 @@ async def edit_outside(app: App[Any], text: str, name: str) -> str | None:
 
 
 async def _open_in_editor(app: App[Any], path: Path) -> int:
-    """Open a file in $VISUAL or $EDITOR; return the editor's exit code.
-
-    Raises:
-        EditorError: there is no editor that can be used.
-    """
+    """Open a file in $VISUAL or $EDITOR; return the editor's exit code."""
     from tui_agent.files.own_git import find_project
 
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"

@@ -107,7 +107,10 @@ class BranchScreen(Page[None]):
 
     def _about_subagent(self) -> tuple[str, str, list[str]]:
         session, parent = self._watched.session, self._controller.agent
-        info, begun = session.info, self._begun()
+        info = session.info
+        first = session.reader.subagent_of(session.leaf) if session.leaf is not None else None
+        # One that worked in a session of its own has no entry that its branch begins with.
+        begun = next((entry for entry in session.entries([first or 0]) if isinstance(entry, SubagentEntry)), None)
         agent, task = (begun.agent, begun.task) if begun is not None else (info.agent, info.title)
         own = session.reader.parting(session.leaf, begun.parent_id if begun is not None else None).left
         of = parent.session.info if parent is not None else info
@@ -120,12 +123,6 @@ class BranchScreen(Page[None]):
         facts = [f"subagent of “{name}”", short_model(model), plural(len(own), "entry"), state]
         heading = f"{one_line(agent, 40) or 'subagent'}: {one_line(task, 200)}"
         return heading, SUBAGENT_KEYS, [*facts, money(spent) if spent else ""]
-
-    def _begun(self) -> SubagentEntry | None:
-        """Return what its branch begins with; None for one that worked in a session of its own."""
-        session = self._watched.session
-        first = session.reader.subagent_of(session.leaf) if session.leaf is not None else None
-        return next((entry for entry in session.entries([first or 0]) if isinstance(entry, SubagentEntry)), None)
 
     @on(AgentEvents)
     def _on_subagent_event(self, message: AgentEvents) -> None:

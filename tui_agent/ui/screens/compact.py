@@ -267,10 +267,7 @@ class CompactScreen(Dialog[None]):
             self._say(committed.message, "error")
 
     def action_back(self) -> None:
-        """One step back: from the summary being written to the plan, from anywhere else out. Nothing has changed.
-
-        What a person wrote is not thrown away unasked.
-        """
+        """Go back from the summary being written to the plan, from anywhere else out; ask where it was edited."""
         if self.phase is CompactPhase.WRITING:
             self._end_stream()
             self.workers.cancel_group(self, "draft")

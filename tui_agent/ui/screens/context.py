@@ -5,9 +5,8 @@ On top is the timeline: how big each request of the path was. Its cursor says wh
 
 from __future__ import annotations
 
-from enum import StrEnum
 from time import perf_counter
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, getters, on, work
 from textual.app import ComposeResult
@@ -68,8 +67,6 @@ class BlockPreview(Widget):
         facts = Content.styled(self._facts, self.get_visual_style("block-preview--facts", partial=True))
         return Content("\n").join([facts.truncate(self.size.width, ellipsis=True), Content("\n".join(lines))])
 
-
-MemberT = TypeVar("MemberT", bound=StrEnum)
 
 REST_SECONDS = 0.08
 """The map follows the timeline when its cursor rests for so long."""
@@ -344,11 +341,13 @@ class ContextScreen(Page[None]):
             self._say("")
 
     def action_sort(self) -> None:
-        self.blocks.sort_by(_following(SortOrder, self.blocks.order))
+        orders = list(SortOrder)
+        self.blocks.sort_by(orders[(orders.index(self.blocks.order) + 1) % len(orders)])
         self._say("")
 
     def action_group(self) -> None:
-        self.blocks.group_by(_following(Grouping, self.blocks.grouping))
+        groupings = list(Grouping)
+        self.blocks.group_by(groupings[(groupings.index(self.blocks.grouping) + 1) % len(groupings)])
         self._say("")
 
     def action_request(self) -> None:
@@ -453,8 +452,3 @@ class ContextScreen(Page[None]):
             return
         self._look()
         self._say("Undone.")
-
-
-def _following(members: type[MemberT], current: MemberT) -> MemberT:
-    found = list(members)
-    return found[(found.index(current) + 1) % len(found)]

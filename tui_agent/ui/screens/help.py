@@ -89,7 +89,8 @@ class HelpScreen(PickerScreen[HelpRow]):
     def refill(self, query: str) -> None:
         words = query.lower().split()
         self.query_one("#here").display = self._with_keys and not words and self.app.size.height >= ROOM_FOR_KEYS
-        found = [row for row in self._rows.values() if all(word in _text(row) for word in words)]
+        texts = [(row, f"{row.name} {row.keys} {row.text}".lower()) for row in self._rows.values()]
+        found = [row for row, text in texts if all(word in text for word in words)]
         # A command of that name stands before what only speaks of it; keys that have no room over the list begin it.
         keys_first = self._with_keys and not words and not self.query_one("#here").display
         named = "key" if keys_first else query.lower() or "\0"
@@ -109,7 +110,3 @@ class HelpScreen(PickerScreen[HelpRow]):
         text = self.marked(row.text, word_offsets(row.text.lower(), found))
         column = f"{keys:<{KEY_CELLS}} " if wide else ""
         return Content.assemble(self.styled(f"{name:<{cells}} ", "strong"), self.styled(column, "faint"), text)
-
-
-def _text(row: HelpRow) -> str:
-    return f"{row.name} {row.keys} {row.text}".lower()

@@ -59,7 +59,7 @@ class PermissionsScreen(PickerScreen[None]):
             origin = STORED[rule.source]
             if all(word in f"{rule} {origin}".lower() for word in wanted):
                 self._shown[str(place)] = rule
-        kinds = max((len(_kind(rule)) for rule in self._shown.values()), default=0)
+        kinds = max((len(one_line(rule.permission, 24)) for rule in self._shown.values()), default=0)
         room = max(12, self.app.size.width * 2 // 5)
         patterns = min(room, max((cell_len(_pattern(rule)) for rule in self._shown.values()), default=0))
         rows = [Option(self._row(rule, kinds, patterns), id=key) for key, rule in self._shown.items()]
@@ -89,7 +89,7 @@ class PermissionsScreen(PickerScreen[None]):
         pattern = _pattern(rule)
         gap = " " * max(2, patterns + 2 - cell_len(pattern))
         origin = self.styled(STORED[rule.source], "faint")
-        return Content.assemble(action, f"{_kind(rule):<{kinds}}  {pattern}{gap}", origin)
+        return Content.assemble(action, f"{one_line(rule.permission, 24):<{kinds}}  {pattern}{gap}", origin)
 
     def pick(self, key: str) -> None:
         if key.startswith("words"):
@@ -123,10 +123,6 @@ class PermissionsScreen(PickerScreen[None]):
     def _keep(self, rule: Rule) -> None:
         if (problem := self._services.keep_rule(rule)) is not None:
             self.notify(problem, severity="warning", markup=False)
-
-
-def _kind(rule: Rule) -> str:
-    return one_line(rule.permission, 24)
 
 
 def _pattern(rule: Rule) -> str:

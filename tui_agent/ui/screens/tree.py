@@ -579,7 +579,10 @@ async def _problem_of(work: SummaryWork, progress: Callable[[str], None]) -> str
 
 def facts_of_tree(tree: SessionTree) -> list[str]:
     index = tree.outline.index
-    facts = [_found(tree.hits)] if tree.hits is not None else []
+    facts = []
+    if (hits := tree.hits) is not None:
+        hidden = f", {hits.hidden:,} hidden by the filter" if hits.hidden else ""
+        facts.append(f"{plural(hits.total, 'match') if hits.total else 'nothing found'}{hidden}")
     if tree.view.filter is not Filter.DEFAULT:
         facts.append(f"showing {tree.view.filter}")
     if index.leaf is None and index.headers:
@@ -590,8 +593,3 @@ def facts_of_tree(tree: SessionTree) -> list[str]:
     if cost := sum(root.cost for root in index.roots):
         facts.append(money(cost))
     return facts
-
-
-def _found(hits: Hits) -> str:
-    hidden = f", {hits.hidden:,} hidden by the filter" if hits.hidden else ""
-    return f"{plural(hits.total, 'match') if hits.total else 'nothing found'}{hidden}"
