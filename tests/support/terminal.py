@@ -111,7 +111,6 @@ class Terminal:
 
     @property
     def lines(self) -> list[str]:
-        """The rows of the screen, without trailing blanks."""
         self._draw()
         columns, rows = range(self._screen.columns), range(self._screen.lines)
         # What pyte calls its display measures every character again; behind a wide one it keeps an empty cell.
@@ -120,7 +119,6 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """The screen as text."""
         return "\n".join(self.lines)
 
     @property
@@ -131,7 +129,6 @@ class Terminal:
 
     @property
     def title(self) -> str:
-        """The window title."""
         self._draw()
         return str(self._screen.title)
 
@@ -180,27 +177,22 @@ class Terminal:
                 raise AssertionError(f"the program ended before {what}; the screen is\n{self.framed()}")
 
     def wait_for(self, text: str, timeout: float = TIMEOUT) -> None:
-        """Read until a text is on the screen."""
         self.wait_until(lambda: text in self.text, f"“{text}”", timeout)
 
     def wait_for_any(self, *texts: str, timeout: float = TIMEOUT) -> str:
-        """Read until one of several texts is on the screen, and return which."""
         self.wait_until(lambda: any(text in self.text for text in texts), f"one of {texts}", timeout)
         return next(text for text in texts if text in self.text)
 
     def wait_gone(self, text: str, timeout: float = TIMEOUT) -> None:
-        """Read until a text is no longer on the screen."""
         self.wait_until(lambda: text not in self.text, f"“{text}” to go", timeout)
 
     def wait_quiet(self, seconds: float = 0.3, timeout: float = TIMEOUT) -> None:
-        """Read until nothing has been written for some time."""
         deadline = time.monotonic() + timeout
         while self.pump(seconds):
             if time.monotonic() > deadline:
                 raise AssertionError(f"still writing after {timeout} s; the screen is\n{self.framed()}")
 
     def read_for(self, seconds: float) -> None:
-        """Read for some time, whatever comes."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0 and not self._eof:
             self.pump(left)
@@ -214,11 +206,9 @@ class Terminal:
     # -- writing --------------------------------------------------------------------------------------------
 
     def type(self, text: str) -> None:
-        """Send characters as if typed."""
         self._write(text.encode())
 
     def send(self, data: bytes) -> None:
-        """Send bytes, text or not."""
         self._write(data)
 
     def press(self, *keys: str) -> None:
@@ -227,7 +217,6 @@ class Terminal:
             self._write(_key(key).encode())
 
     def paste(self, text: str) -> None:
-        """Send a bracketed paste."""
         self._write(f"\x1b[200~{text}\x1b[201~".encode())
 
     def resize(self, columns: int, rows: int) -> None:
@@ -245,7 +234,6 @@ class Terminal:
         self._eof = True
 
     def kill(self) -> None:
-        """End the program as a crash would: no handler runs."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(TIMEOUT)
 
@@ -267,7 +255,6 @@ class Terminal:
         return self.process.returncode
 
     def close(self) -> None:
-        """End the program if it still runs, and give the terminal back."""
         if self.process.poll() is None:
             self.kill()
         if self._fd >= 0:
@@ -308,7 +295,6 @@ class Terminal:
 
 
 def ask(terminal: Terminal, text: str) -> None:
-    """Type a message and send it once it is shown."""
     terminal.type(text)
     terminal.wait_for(text)
     terminal.press("enter")

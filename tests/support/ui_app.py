@@ -58,6 +58,14 @@ MODELS = (
 )
 
 
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
 @dataclass
 class Stage:
     """The application, what it was given, and every message that passed through it."""
@@ -84,7 +92,6 @@ class Stage:
 
     @property
     def view(self) -> SessionView:
-        """What shows the open session."""
         assert self.main.view is not None
         return self.main.view
 
@@ -95,7 +102,6 @@ class Stage:
 
     @property
     def leaving(self) -> bool:
-        """Whether the application was told to end."""
         return self.app._exit
 
     def of(self, kind: type[Any]) -> list[Any]:
@@ -147,7 +153,6 @@ def make_stage(
     servers: Sequence[LocalServer] = (),
     **services: Any,
 ) -> Stage:
-    """Return an application that has not been run yet."""
     store = open_store(tmp_path / "sessions.db", clock=lambda: int(NOW * 1000))
     agents: list[FakeAgent] = []
     requests: list[OpenRequest] = []
@@ -202,7 +207,6 @@ def make_stage(
 
 
 def screen_text(stage: Stage) -> str:
-    """Return what is on the screen."""
     return "\n".join("".join(segment.text for segment in strip) for strip in strips(stage.app.screen))
 
 
@@ -231,7 +235,6 @@ async def write(pilot: Pilot[Any], text: str) -> None:
 
 
 async def send(pilot: Pilot[Any], text: str) -> None:
-    """Type a text and press Enter."""
     await write(pilot, text)
     await pilot.press("enter")
 

@@ -42,7 +42,6 @@ DIFF = """--- a/src/auth/views.py
 
 
 def conversation() -> list[Entry]:
-    """Return a turn with tool calls and an answer."""
     calls = (
         ToolCallPart(call_id="1", tool="grep", arguments='{"pattern": "next=", "path": "src"}'),
         ToolCallPart(call_id="2", tool="edit", arguments='{"path": "src/auth/views.py"}'),
@@ -82,7 +81,6 @@ def conversation() -> list[Entry]:
 
 
 def question_bash() -> PermissionRequest:
-    """Return a question about a command."""
     command = "rm -rf build && python -m build --wheel"
     return PermissionRequest(
         "c1",
@@ -95,7 +93,6 @@ def question_bash() -> PermissionRequest:
 
 
 def question_edit() -> PermissionRequest:
-    """Return a question about an edit."""
     return PermissionRequest(
         "c2",
         "edit",
@@ -223,7 +220,6 @@ async def _cost(stage: Stage, pilot: Any) -> None:
 
 
 async def _elsewhere(stage: Stage, pilot: Any) -> None:
-    """A question while one looks at something else."""
     await pilot.press("f2")
     await until(lambda: len(stage.app.screen.query_one("#rows").options) == 5, pilot)  # type: ignore[attr-defined]
     stage.agent.emit(RunStarted(), PermissionAsked(question_bash()))
@@ -236,8 +232,6 @@ async def _themes(stage: Stage, pilot: Any) -> None:
 
 @dataclass(frozen=True)
 class Scene:
-    """How to get there."""
-
     act: Act
     start: FirstView = FirstView()
 
@@ -292,7 +286,6 @@ def scene_stage(tmp_path: Path, name: str, *, theme: str = "textual-dark", files
 
 
 async def play(stage: Stage, pilot: Any, name: str) -> None:
-    """Bring a running application into the scene."""
     await until(lambda: stage.agents, pilot)
     await pilot.pause()
     await SCENES[name].act(stage, pilot)

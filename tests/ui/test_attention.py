@@ -7,20 +7,12 @@ from typing import Any
 import pytest
 from textual import events
 
-from tests.support.ui_app import NOW, STILL, Stage, emit, make_stage, until
+from tests.support.ui_app import STILL, Clock, Stage, emit, make_stage, until
 from tests.support.ui_scenes import question_bash
 from tui_agent.agent.events import Decision, PermissionAsked, PermissionSettled, RunEnded, RunStarted
 from tui_agent.config import ConfigError, load_config
 from tui_agent.ui import terminal
 from tui_agent.ui.attention import TerminalCall
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def a_stage(tmp_path: Path, **settings: Any) -> tuple[Stage, Clock]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from tests.support.ui_app import make_app, make_stage, until
+from tests.support.ui_app import Clock, make_app, make_stage, until
 from tui_agent.config import UiSettings
 from tui_agent.ui.background import (
     ANSWER_TIMEOUT_SECONDS,
@@ -17,14 +17,6 @@ from tui_agent.ui.terminal import default_theme
 
 LIGHT = "\x1b]11;rgb:fdfd/f6f6/e3e3\x1b\\"
 DARK = "\x1b]11;rgb:00/2b/36\x07"
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def heard(parser: AnswerParser, *inputs: str) -> list[str]:
@@ -61,7 +53,7 @@ def test_a_piece_that_was_typed_is_keys_after_a_moment() -> None:
     clock = Clock()
     parser = AnswerParser(clock=clock)
     assert list(parser.feed("\x1b]")) == []
-    clock.now = 1.0
+    clock.now += 1
     list(parser.tick())
     assert "light" not in heard(parser, LIGHT.removeprefix("\x1b]"))
 
@@ -69,7 +61,7 @@ def test_a_piece_that_was_typed_is_keys_after_a_moment() -> None:
 def test_nothing_is_held_back_once_an_answer_would_be_late() -> None:
     clock = Clock()
     parser = AnswerParser(clock=clock)
-    clock.now = ANSWER_TIMEOUT_SECONDS + 1
+    clock.now += ANSWER_TIMEOUT_SECONDS + 1
     assert list(parser.feed("\x1b]")) == []
     assert "light" not in heard(parser, LIGHT.removeprefix("\x1b]"))
 

@@ -156,7 +156,6 @@ def scene_stage(tmp_path: Path, theme: str) -> RealStage:
 
 
 async def play(stage: RealStage, pilot: Any, name: str) -> None:
-    """Bring a running application into a scene."""
     await until(lambda: stage.main.agent is not None, pilot)
     for turn in range(TURNS):
         await stage.say(f"Look at module {turn} and say why it drops the query.", pilot)

@@ -25,8 +25,6 @@ def fail() -> None:
 
 
 class Plain(PageScreen[str]):
-    """A page of Textual's own widgets."""
-
     count = reactive(0, init=False)
 
     def compose(self) -> ComposeResult:

@@ -15,7 +15,6 @@ from tui_agent.ui.screens.tree import TreeScreen
 
 
 def keys(*chunks: str) -> list[str]:
-    """Return the keys that some input is read as."""
     parser, read = AnswerParser(clock=lambda: 0.0), []
     for chunk in chunks:
         read += [message for message in parser.feed(chunk) if isinstance(message, events.Key)]
@@ -23,7 +22,6 @@ def keys(*chunks: str) -> list[str]:
 
 
 def press_input(app: Any, *chunks: str) -> None:
-    """Send input as a terminal does."""
     parser = AnswerParser(clock=lambda: 0.0)
     for chunk in chunks:
         for message in parser.feed(chunk):

@@ -29,7 +29,6 @@ COMMANDS = (
 
 
 def make(tmp_path: Path) -> tuple[Stage, list[FakeAgent]]:
-    """Return a stage whose agent has commands, skills and kinds of agents of the user's."""
     agents: list[FakeAgent] = []
 
     def make_agent(session: Any) -> FakeAgent:

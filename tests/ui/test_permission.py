@@ -59,7 +59,6 @@ def edit() -> PermissionRequest:
 async def asked(
     tmp_path: Path, request: PermissionRequest, *, size: tuple[int, int] = (80, 24), grace: float = 0.0, **given: Any
 ) -> AsyncIterator[tuple[Stage, Any]]:
-    """Run the application, with a question open."""
     settings = STILL.model_copy(update={"permission_grace": grace} if grace else {})
     stage = make_stage(tmp_path, settings=settings, **given)
     async with stage.run(size) as pilot:

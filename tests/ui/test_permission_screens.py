@@ -21,8 +21,6 @@ RULES = (
 
 
 class RuledAgent(FakeAgent):
-    """A fake agent with rules."""
-
     def __init__(self, session: Any) -> None:
         super().__init__(session)
         self.left: list[Rule] = list(RULES)

@@ -21,7 +21,6 @@ NOW = 1_790_000_000_000
 
 
 def racing_stage(tmp_path: Path, replies: Any) -> RealStage:
-    """Return an application whose agent can race, in a repository."""
     make_project(tmp_path / "project")
     checks = {"check_command": lambda _project: CHECK}
     copies = tmp_path / "races"
@@ -45,7 +44,6 @@ def one_hangs(number: int, step: int) -> Reply:
 
 
 async def start(stage: RealStage, pilot: Any, *, runners: int = 3) -> None:
-    """Begin a race with the dialog."""
     await pilot.press("f7")
     await until(lambda: isinstance(stage.screen, LongTextScreen), pilot)
     await pilot.press(*"make it green", "ctrl+s")
@@ -65,7 +63,6 @@ def states(stage: RealStage) -> list[RunnerState]:
 
 
 async def over(stage: RealStage, pilot: Any) -> None:
-    """Wait until all runners have ended and the page says so."""
     await until(lambda: states(stage) and all(state.is_over for state in states(stage)), pilot)
     await stage.until_text("t take", pilot)
 

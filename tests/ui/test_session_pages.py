@@ -33,7 +33,6 @@ async def test_diff_shows_what_changed_since_the_session_began_or_since_an_entry
 
 
 def with_job(tmp_path: Path) -> RealStage:
-    """Return a stage whose model starts a job that goes on."""
     command = "for n in 1 2 3; do echo line $n; done; sleep 600"
     script = [Reply("", (Call("bash", f'{{"command": "{command}", "background": true}}'),)), Reply("Started.")]
     return real_stage(tmp_path, script, rules=(Rule("bash", "*", Action.ALLOW),))

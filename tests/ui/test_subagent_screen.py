@@ -57,7 +57,6 @@ def stage_with_tasks(tmp_path: Path, child: Reply) -> RealStage:
 
 
 async def enter_card(stage: RealStage, pilot: Any) -> None:
-    """Focus the card of the task and press its key."""
     stage.main.view.transcript.focus()
     await pilot.press("end")
     for _ in range(8):

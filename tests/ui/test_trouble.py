@@ -91,7 +91,6 @@ def defects(records: list[logging.LogRecord]) -> list[str]:
 
 
 async def leave_pages(stage: RealStage, pilot: Any) -> None:
-    """Go back to the main screen."""
     for _ in range(12):
         if stage.screen is stage.main:
             return

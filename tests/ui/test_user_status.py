@@ -23,7 +23,6 @@ def shown(stage: Stage) -> UserStatusLine:
 
 
 async def ran(stage: Stage) -> None:
-    """Wait until the command has ended, where it runs."""
     running = [worker for worker in stage.app.workers if worker.group == "status line"]
     await stage.app.workers.wait_for_complete(running)
 
