@@ -132,8 +132,8 @@ async def test_the_tree_and_the_context_are_lines_and_a_number_goes_there(tmp_pa
     assert "#5 assistant, on another branch: Two." in text
 
 
-async def test_a_long_list_is_narrowed_down_by_words(tmp_path: Path) -> None:
-    from tui_agent.app.frontend import Pick, PickRow
+async def test_a_long_list_is_narrowed_down_by_words_and_a_text_is_written_anew(tmp_path: Path) -> None:
+    from tui_agent.app.frontend import LongText, Pick, PickRow
 
     plain = plain_with(tmp_path)
     rows = [PickRow(str(number), f"row {number} of many") for number in range(60)]
@@ -144,6 +144,10 @@ async def test_a_long_list_is_narrowed_down_by_words(tmp_path: Path) -> None:
     await plain.until("1: row 57 of many")
     await plain.type("1")
     assert await asked == "57"
+    changed = asyncio.ensure_future(plain.frontend.ask(LongText("Do what?", "this task")))
+    await plain.until("this task")
+    await plain.type("another task")
+    assert await changed == "another task"
     await plain.type(None)
     await running
 

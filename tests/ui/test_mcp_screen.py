@@ -221,6 +221,9 @@ async def test_the_login_page_is_opened_and_a_login_is_given_up(
         assert opened == ["https://vault.example/authorize?client_id=4711&state=abc"]
         await pilot.press("up", "i")
         await until(lambda: servers.done == ["sign out docs"], pilot)
+        for is_open in (True, False):
+            await pilot.press("enter")
+            await until(lambda is_open=is_open: ("Search the doc" in screen_text(stage)) is is_open, pilot)
 
 
 LINES = [

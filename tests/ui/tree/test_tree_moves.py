@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from tests.support.scripted_client import Reply
 from tests.support.tree_stage import SUMMARY, TreeStage, answered, said, tree_stage
@@ -96,11 +97,16 @@ async def test_a_summary_that_fails_says_why_and_can_be_left_out(tmp_path: Path)
         before = stage.stored()
         await pilot.press("enter")
         await stage.asked()
-        await pilot.press("2")
+        await pilot.press("3", *"why", "enter")
         await until(lambda: "key was refused" in stage.screen.notice.message, pilot)
         assert stage.is_open
         assert stage.at() == stage.names["xylophone"]
         assert stage.stored() == before
+        await pilot.press("enter")
+        await stage.asked()
+        await pilot.press("3")
+        await until(lambda: isinstance(stage.top, LineScreen), pilot)
+        assert stage.top.query_one(Input).value == "why"
 
 
 @pytest.mark.parametrize(
