@@ -217,6 +217,10 @@ async def test_the_request_is_shown_as_json_and_can_be_searched(tmp_path: Path) 
         await press(pilot, "slash", *"step_59")
         assert len(viewer.text.matches) == 1
         assert "def step_59" in stage.text()
+        found = viewer.text.find("def step_")
+        spans = [span for at in range(viewer.text.count) for span in viewer.text.row(at, 80)]
+        marked = "".join(text for text, style in spans if style == "match")
+        assert marked.replace(" ", "") == "defstep_" * found, "where a row ends, too"
         await press(pilot, "escape", "escape")
         assert isinstance(stage.screen, ContextScreen)
 
