@@ -125,7 +125,7 @@ class Agent:
         self._answerer = Answerer(self._journal, ports)
         self.jobs = make_jobs(channel.emit)
         """The commands that go on in the background; they end with the agent."""
-        self.files = FileRewind(self)
+        self.files = FileRewind(self, lambda: self.tools.aclose())  # noqa: PLW0108 - made later
         """The files of the project: what the session changed in them, and how they go along when one moves."""
         self.tools: ToolRunner = ToolRunner(self._journal, ports, self.questions, self.jobs, self.context, self.files)
         self.mcp = SessionMcp(self)

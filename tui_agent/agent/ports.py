@@ -6,9 +6,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tui_agent.agent.agent_specs import AgentSpec
+from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.hooks.hooks import Hooks
@@ -21,8 +22,11 @@ from tui_agent.lazy import dataclass
 from tui_agent.model.directory import CatalogDirectory
 from tui_agent.model.protocol import ModelClient
 from tui_agent.model.settings import RetrySettings
+from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox import Sandbox
 from tui_agent.session.effort import Effort
+from tui_agent.session.entries import Entry
+from tui_agent.session.session import Session
 from tui_agent.tools.base import EditorText, Tool
 from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
 
@@ -136,3 +140,22 @@ class AgentPorts(Adjustable):
     def adopt(self, adjusted: Adjustable) -> None:
         for changed in fields(adjusted):
             setattr(self, changed.name, getattr(adjusted, changed.name))
+
+
+class Owner(Protocol):
+    """The agent that a part belongs to, as the part sees it."""
+
+    session: Session
+    ports: AgentPorts
+    channel: EventChannel
+    jobs: Jobs
+
+    @property
+    def running(self) -> bool: ...
+
+    @property
+    def model(self) -> str: ...
+
+    def keep(self, *entries: Entry) -> None:
+        """Append entries now, or before the next step of a run."""
+        ...

@@ -7,10 +7,10 @@ logged and nothing else: a session with its first message for a title is fine. A
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tui_agent.agent.clients import NO_MODEL, CallCost, complete
 from tui_agent.agent.events import AgentEvent, CostKnown, RunEnded, TitleChanged
+from tui_agent.agent.ports import Owner
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.protocol import ModelError
@@ -18,9 +18,6 @@ from tui_agent.safe_text import one_line
 from tui_agent.session.entries import TextPart, UserPart
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import typed_text
-
-if TYPE_CHECKING:
-    from tui_agent.agent.agent import Agent
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +33,7 @@ SECONDS = 20.0
 class Titles:
     """The title of one session."""
 
-    def __init__(self, agent: "Agent") -> None:
+    def __init__(self, agent: Owner) -> None:
         self._agent = agent
         self._session = agent.session
         self._ports = agent.ports

@@ -1,8 +1,8 @@
 """Takes files along when one moves in the tree: plans it, does it, and tells what differs."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
 
 from tui_agent.agent.checkpoints.plan import Difference, RestorePlan, changes_in, differences
 from tui_agent.agent.checkpoints.recorder import Recorder
@@ -15,10 +15,8 @@ from tui_agent.agent.checkpoints.restoring import (
     diff_of,
 )
 from tui_agent.agent.events import Notice
+from tui_agent.agent.ports import Owner
 from tui_agent.session.entries import CheckpointEntry
-
-if TYPE_CHECKING:
-    from tui_agent.agent.agent import Agent
 
 _NAMED = 3
 """Files named in a notice; the rest is counted."""
@@ -27,8 +25,10 @@ _NAMED = 3
 class FileRewind:
     """The files of one session's project. Called on the event loop; files are read and written in threads."""
 
-    def __init__(self, agent: "Agent") -> None:
+    def __init__(self, agent: Owner, end_calls: Callable[[], Awaitable[None]]) -> None:
+        """``end_calls`` waits until interrupted calls have ended."""
         self._agent = agent
+        self._end_calls = end_calls
         self._session = session = agent.session
         self.along: dict[frozenset[int | None], bool] = {}
         """Whether files went along with a move between two entries; without those of which nobody knows any more."""
@@ -54,7 +54,7 @@ class FileRewind:
 
     async def settle(self) -> None:
         if self.recorder is not None:
-            await self._agent.tools.aclose()  # interrupted calls take their time to end
+            await self._end_calls()
             await self.recorder.settle()
             self.keep_changes()
 

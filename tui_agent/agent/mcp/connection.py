@@ -12,10 +12,10 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import field
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TextIO
 
 from tui_agent.agent.mcp.content import Reader
-from tui_agent.agent.mcp.questions import Answer, ServerForm, question_of
+from tui_agent.agent.mcp.questions import Answer, Asker, ServerForm, question_of
 from tui_agent.agent.mcp.records import (
     Content,
     LogLevel,
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
         Prompt,
         Tool,
     )
-
-    from tui_agent.agent.mcp.server import McpServer
 
 
 MAX_BYTES = 1_000_000
@@ -133,13 +131,25 @@ _NOT_STREAMABLE = frozenset(
 _LOST = frozenset({"Session terminated", "Connection closed"})
 
 
+class Listener(Protocol):
+    """Who hears of a connection."""
+
+    def asker(self) -> Asker | None: ...
+    def lost(self) -> None: ...
+    def changed(self) -> None: ...
+    async def login(self, url: str) -> None: ...
+    def refused(self, status: int) -> None: ...
+    def said(self, message: ServerMessage) -> None: ...
+    def noise(self, text: str) -> None: ...
+
+
 async def load_sdk() -> None:
     """Import the SDK in a thread: it takes half a second."""
     await asyncio.to_thread(importlib.import_module, "mcp")
 
 
 @asynccontextmanager
-async def connect(spec: ServerSpec, around: ConnectionContext, listener: "McpServer") -> AsyncIterator["Connection"]:
+async def connect(spec: ServerSpec, around: ConnectionContext, listener: Listener) -> AsyncIterator["Connection"]:
     """Start or reach a server and shake hands; raises McpConfigError or whatever keeps it from answering, in groups."""
     settings = expanded(spec.settings, around.environ)
     async with AsyncExitStack() as stack:
@@ -172,7 +182,7 @@ class _Heard:
     """Hears what a server sends of itself."""
 
     spec: ServerSpec
-    listener: "McpServer"
+    listener: Listener
     log: ServerLog
     connected: bool = False
     """Whether it shook hands: before that, an end is no loss but an attempt that failed."""

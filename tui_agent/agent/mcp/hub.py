@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tui_agent.agent.channel import joined
 from tui_agent.agent.events import Notice
-from tui_agent.agent.mcp.questions import Asker
+from tui_agent.agent.mcp.questions import Asker, Host
 from tui_agent.agent.mcp.records import (
     Content,
     LoginState,
@@ -46,7 +46,6 @@ from tui_agent.tools.base import DynamicTool, RawInput, Tool, ToolContext, ToolI
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
 
 if TYPE_CHECKING:
-    from tui_agent.agent.agent import SessionMcp
     from tui_agent.agent.mcp.content import PutBlob
     from tui_agent.agent.mcp.oauth import TokenFile
     from tui_agent.agent.mcp.server import McpServer
@@ -237,11 +236,11 @@ class McpHub:
         self._told: set[str] | None = None
         self._listeners: list[Callable[[Notice], None]] = []
         self._watchers: list[Callable[[], None]] = []
-        self._hosts: list[SessionMcp] = []
+        self._hosts: list[Host] = []
         self._started = False
 
-    def join(self, host: SessionMcp) -> Callable[[], None]:
-        """Let servers ask a session's person, if it has one; the returned function ends that."""
+    def join(self, host: Host) -> Callable[[], None]:
+        """Let servers ask a session's person and model; the returned function ends that."""
         return joined(self._hosts, host)
 
     def subscribe(self, listener: Callable[[Notice], None]) -> Callable[[], None]:

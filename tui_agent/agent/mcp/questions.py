@@ -3,7 +3,7 @@
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tui_agent.lazy import dataclass
 
@@ -99,6 +99,15 @@ class Answer:
 
 Asker = Callable[[ServerQuestion], Awaitable[Answer]]
 """Asks the person of a session."""
+
+
+class Host(Protocol):
+    """A session whose person servers can ask, if it has one. While it works, a question is most likely about that."""
+
+    asker: Asker | None
+
+    @property
+    def is_busy(self) -> bool: ...
 
 
 def question_of(server: str, params: "ElicitRequestParams") -> ServerForm | ServerLink:

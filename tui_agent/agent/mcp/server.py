@@ -5,7 +5,7 @@ import logging
 from collections import deque
 from contextlib import AsyncExitStack, suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
 
@@ -16,9 +16,6 @@ from tui_agent.agent.mcp.records import McpError, ServerMessage, ServerOffer, Se
 from tui_agent.agent.mcp.settings import ConnectionContext, McpConfigError, ServerSpec, Timeouts
 from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
-
-if TYPE_CHECKING:
-    from tui_agent.agent.mcp.hub import McpHub
 
 # Why a server is not there, and what its user can do about it: one sentence for each.
 
@@ -121,10 +118,19 @@ MESSAGES_KEPT = 50
 """Messages of a server that can be looked at beside its log."""
 
 
-class McpServer:
-    """Runs one server."""
+class Owner(Protocol):
+    """Who runs a server."""
 
-    def __init__(self, spec: ServerSpec, around: ConnectionContext, patience: Timeouts, owner: "McpHub") -> None:
+    def asker(self) -> Asker | None: ...
+    def on_state(self, server: "McpServer") -> None: ...
+    def on_change(self) -> None: ...
+    def on_login(self, name: str, url: str) -> None: ...
+
+
+class McpServer:
+    """Runs one server for its owner."""
+
+    def __init__(self, spec: ServerSpec, around: ConnectionContext, patience: Timeouts, owner: Owner) -> None:
         self.spec = spec
         self.offer = ServerOffer()
         """Everything the server has, tools that are not offered included."""
