@@ -89,7 +89,7 @@ def form_of(launch: Launch, project: Path) -> str:
     return "landlock" if any("landlock" in word for word in launch.arguments) else "none"
 
 
-def harm(aviary: Aviary, said: str, mode: str, *, sandboxed: bool = True) -> list[str]:
+def harm(aviary: Aviary, said: str, mode: str) -> list[str]:
     """Return what may not be: secrets in the output, changes the mode does not allow, what other programs obey."""
     tokens = [*SECRETS, "environment", "process"]
     found = [f"shows {name}" for name in tokens if token(name) in said]
@@ -103,7 +103,7 @@ def harm(aviary: Aviary, said: str, mode: str, *, sandboxed: bool = True) -> lis
             if steers_programs(path.name) or path.name == "HEAD" or leads_out or special:
                 planted.append(f"leaves {path.relative_to(aviary.project)}")
     there = aviary.changed().items()
-    changed = [f"changes {n}" for n, new in there if not may_change(n, mode, new=new, sandboxed=sandboxed)]
+    changed = [f"changes {n}" for n, new in there if not may_change(n, mode, new=new, sandboxed=True)]
     return found + planted + changed
 
 

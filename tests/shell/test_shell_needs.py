@@ -6,13 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.bypass_project import blocks, make_project
+from tests.support.bypass_project import make_project
 from tests.support.thoroughness import examples
 from tui_agent.permission import Permission
 from tui_agent.shell.needs import command_needs
 from tui_agent.shell.reader import MAX_CHARS
-
-ATTEMPTS = blocks((Path(__file__).parent.parent / "agent" / "data" / "bypass.txt").read_bytes().decode())
 
 
 @pytest.fixture(scope="module")
