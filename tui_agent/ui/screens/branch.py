@@ -170,9 +170,10 @@ class BranchScreen(Page[None]):
                     race.stop(number)
                 case "diff":
                     await race.diff(number, None)
-                case _ if await take_runner(self._controller, race, number):
-                    pages = [screen for screen in self.app.screen_stack if isinstance(screen, RaceScreen)]
-                    (pages[0] if pages else self).dismiss(None)
+                case "take":
+                    if await take_runner(self._controller, race, number):
+                        pages = [screen for screen in self.app.screen_stack if isinstance(screen, RaceScreen)]
+                        (pages[0] if pages else self).dismiss(None)
         except UserFacingError as error:
             self.notice.say_briefly(str(error))
 

@@ -388,6 +388,8 @@ class TreeScreen(Page[None]):
             problem = await _problem_of(work, lambda _piece: None)
         if problem:
             self.say(problem)
+        elif problem is not None:
+            self._focus = ""
         return problem == ""
 
     async def _carry_out(
