@@ -131,7 +131,7 @@ def test_keys_are_answered_while_the_parts_are_built(monkeypatch: pytest.MonkeyP
     class Painted:
         failure: Exception | None = None
 
-        def __init__(self, load: Any, **_more: object) -> None:
+        def __init__(self, load: Any, *_look: object) -> None:
             self._load = load
 
         async def run_async(self) -> None:
