@@ -57,6 +57,8 @@ INVOKE = '<invoke name="read">\n<parameter name="path">calc.py</parameter>\n</in
         '[TOOL_CALLS]read[CALL_ID]aB3dE6gH9[ARGS]{"path": "calc.py"}</s>',
         '<|python_tag|>{"name": "read", "parameters": {"path": "calc.py"}}<|eom_id|>',
         '{"name": "read", "parameters": {"path": "calc.py"}}',
+        '```tool_code\nread(path="calc.py")\n```',
+        "```tool_code\nprint(default_api.read('calc.py'))\n```\n<end_of_turn>",
     ],
 )
 def test_every_form_of_a_call_is_read(text):
@@ -76,6 +78,7 @@ def test_every_form_of_a_call_is_read(text):
         ("Let me see what it looks like, and how it uses the model.", f"<tool_call>{JSON_CALL}"),
         ("Let me see how the examples use the template that is already documented:", f"<tool_call>{JSON_CALL}"),
         ("I'll look at the model's JSON format first.", f"```json\n{JSON_CALL}\n```"),
+        ("The bug is in line 2.", '```tool_code\nread("calc.py")\n```'),
         ("让我先读取文件：", f"<tool_call>\n{JSON_CALL}\n</tool_call>"),
     ],
 )
@@ -92,6 +95,7 @@ def test_several_calls_come_in_their_order():
         f"{JSON_CALL}\n{grep}",
         f"<|python_tag|>{JSON_CALL}; {grep}",
         f"```json\n{JSON_CALL}\n```\n```json\n{grep}\n```",
+        '```tool_code\nread(path="calc.py")\ngrep(pattern="def")\n```',
     ):
         calls = found(text)
         assert calls is not None
@@ -122,6 +126,9 @@ def test_parameters_have_the_types_of_the_schema_and_their_lines():
         ('{"name": "read", "arguments": {"lines": 3}}', "path"),
         ("[TOOL_CALLS]read{path: 1}", "JSON"),
         ('<|python_tag|>{"code": "print(1)"}', "name"),
+        ("```tool_code\nread(path=name)\n```", "plain values"),
+        ("```tool_code\nimport os\nprint(os.listdir())\n```", "something else"),
+        ("```tool_code\nread(1, 2, 3, 4)\n```", "by name"),
         ("<function=write>\n<parameter=path>\na.py\n</function>", "closed"),
         ("<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n</tool_call>", "JSON"),
         ("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read<｜tool▁sep｜>{}<｜tool▁call▁end｜>", "JSON"),
@@ -172,6 +179,8 @@ ABOUT = [
     f'Here is the body of the request:\n```json\n{{"messages": [], "tool_calls": [{JSON_CALL}]}}\n```',
     "```bash\nread calc.py\n```",
     '```python\nread(path="calc.py")\n```',
+    'Gemma writes its calls so:\n```tool_code\nread(path="calc.py")\n```',
+    '```tool_code\nread(path="calc.py")\n```\nis what Gemma writes.',
     f"Let me know if I should run it:\n```json\n{JSON_CALL}\n```",
     f"Let's say the model answers\n\n{JSON_CALL}",
     f"Let me walk you through the call:\n```json\n{JSON_CALL}\n```",

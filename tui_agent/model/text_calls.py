@@ -1,13 +1,15 @@
 """Reads tool calls that a model wrote into its answer as text, where its server returned no native calls.
 
 Formats: bare or fenced JSON, Hermes and Qwen ``<tool_call>`` tags, Qwen-Coder's ``<function=…><parameter=…>`` and its
-like with ``<invoke name="…">``, Mistral's ``[TOOL_CALLS]``, Llama's ``<|python_tag|>``. Sources are the chat
-templates of these models. Other marks (DeepSeek, GLM, Kimi) are known as calls that can't be read.
+like with ``<invoke name="…">``, Mistral's ``[TOOL_CALLS]``, Llama's ``<|python_tag|>``, Gemma's fence ``tool_code``
+with Python in it. Sources are the chat templates of these models. Other marks (DeepSeek, GLM, Kimi) are known as calls
+that can't be read.
 
 A call counts only at the end of an answer and only where the answer doesn't talk about calls: JSON without a mark has
 to be the whole answer, or follow a sentence like "I'll read the file:".
 """
 
+import ast
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -19,12 +21,12 @@ from tui_agent.session.entries import ToolSchema
 
 _TAG = r"<(?:(?:minimax:)?tool_calls?|tools|function_calls?)>|<\|python_tag\|>|<[|｜]tool[\w▁]*begin[|｜]>"
 _MARK = LazyPattern(
-    rf"^[ \t]*(?={_TAG}|<function=[\w.:-]+>|<invoke name=|\[TOOL_CALLS\])",
+    rf"^[ \t]*(?={_TAG}|<function=[\w.:-]+>|<invoke name=|\[TOOL_CALLS\]|```tool_code\s)",
     re.MULTILINE,
 )
 _FENCE = LazyPattern(r"^[ \t]*```[\w-]*[ \t]*\n", re.MULTILINE)
 _BARE = LazyPattern(r"^\[?\{\s*\"(?:name|tool|function|type|tool_calls)\"\s*:", re.MULTILINE)
-_FENCED = LazyPattern(r"\s*```[\w-]*[ \t]*\n(.*?)(?:\s*```\s*(?=\n|\Z)|\Z)", re.DOTALL)
+_FENCED = LazyPattern(r"\s*```([\w-]*)[ \t]*\n(.*?)(?:\s*```\s*(?=\n|\Z)|\Z)", re.DOTALL)
 _OPENING = LazyPattern(rf"\s*(?:{_TAG})\s*")
 _BETWEEN = LazyPattern(r"(?:\s|[;,]|</(?:(?:minimax:)?tool_calls?|tools|function_calls?|function|invoke)>)*")
 _LEAKED = LazyPattern(r"\s*(?:(?:<\|(?!python_tag|tool)\w+\|>|</s>|<end_of_turn>|<tool_response>).*)?\Z", re.DOTALL)
@@ -166,7 +168,8 @@ class _Scanner:
         """
         if fenced := _FENCED.match(self._text):
             while fenced := _FENCED.match(self._text, self._at):
-                yield from _Scanner(fenced[1], self._tools).calls()
+                is_code = fenced[1] == "tool_code"
+                yield from self._of_code(fenced[2]) if is_code else _Scanner(fenced[2], self._tools).calls()
                 self._at = fenced.end()
             if not _LEAKED.match(self._text, self._at):
                 raise _NoCallError
@@ -202,6 +205,25 @@ class _Scanner:
         if self._text[self._at :].lstrip().startswith("<parameter"):
             raise _UnreadableError(f"{name}: a <parameter> isn't closed.")
         return json.dumps(values, ensure_ascii=False)
+
+    def _of_code(self, code: str) -> Iterator[TextCall]:
+        """Yield the calls of a piece of Python that holds nothing else, but for ``print`` around them."""
+        try:
+            for statement in ast.parse(code).body:
+                call = statement.value if isinstance(statement, ast.Expr) else None
+                if isinstance(call, ast.Call) and ast.unparse(call.func) == "print" and len(call.args) == 1:
+                    call = call.args[0]
+                if not isinstance(call, ast.Call):
+                    raise _UnreadableError("It does something else than call a tool.")
+                name = _plain_name(ast.unparse(call.func))
+                schema = self._tools.get(name)
+                names = list(schema.parameters.get("properties") or ()) if schema is not None else []
+                given = [*zip(names, call.args, strict=False), *((word.arg, word.value) for word in call.keywords)]
+                if len(call.args) > len(names):
+                    raise _UnreadableError(f"{name} takes its arguments by name.")
+                yield TextCall(name, _object({str(key): ast.literal_eval(value) for key, value in given}))
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
+            raise _UnreadableError(f"It isn't a call with plain values: {error}.") from None
 
     def _value(self) -> Any:
         while self._text[self._at : self._at + 1].isspace():
