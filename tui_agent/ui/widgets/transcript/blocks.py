@@ -326,18 +326,30 @@ class EndingBlock(MarkerBlock):
 
     is_told = False
 
-    def __init__(self, text: str, *, icon: str, style: str, retries: bool = False) -> None:
+    def __init__(self, text: str, *, icon: str, style: str, retries: bool = False, mending: bool = False) -> None:
         super().__init__("ending", text, icon=icon, style=style, actions=("retry",) if retries else ())
+        self._failure = icon, style, self.actions
+        self._mending = mending
+        if mending:
+            self._icon, self._style, self.actions = "·", "muted", ()
+
+    def fail(self) -> None:
+        """Nothing mended it."""
+        if self._mending:
+            self._mending = False
+            self._icon, self._style, self.actions = self._failure
+            self.changed()
 
     def settle(self, *, mended: bool) -> bool:
         """Offer no retry any more, and be calm where the request was made again; returns whether that is new."""
-        before = self._text, self.actions
+        before = self._text, self._icon, self.actions
+        self.fail()
         self.actions = ()
         if mended and self._icon == "✗":
             self._text = f"The request was made again: {self._text}"
             self._icon, self._style = "·", "muted"
         self.changed()
-        return before != (self._text, self.actions)
+        return before != (self._text, self._icon, self.actions)
 
 
 class ToldBlock(Block):

@@ -76,14 +76,16 @@ class BuildContext:
 
     ``results`` are the results of an assistant entry's calls by call id, ``summarised`` counts the entries a
     compaction stands for, ``live`` says that calls without a result may still get one, ``newest`` that no message or
-    answer came after, and ``mended`` that a failure was mended: the answer came after it. ``size_of`` returns what a
-    result weighs in the model's view, ``load`` the entries that a marker is about.
+    answer came after, ``running`` that the run goes on, so that a failure may still be mended, and ``mended`` that it
+    was: the answer came after it. ``size_of`` returns what a result weighs in the model's view, ``load`` the entries
+    that a marker is about.
     """
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
     summarised: Callable[[CompactionEntry], int] = lambda _entry: 0
     live: bool = False
     newest: bool = True
+    running: bool = False
     mended: bool = False
     size_of: SizeOf = stored_size
     load: Callable[[Sequence[int]], Sequence[Entry]] = lambda _ids: ()
@@ -191,7 +193,9 @@ def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
         yield EndingBlock(f"Interrupted{waited}", icon="■", style="status-warning", retries=retries)
     elif entry.error or entry.finish == "error":
         text = entry.error or "The request failed"
-        ending = EndingBlock(text, icon="✗", style="status-error", retries=around.newest)
+        ending = EndingBlock(
+            text, icon="✗", style="status-error", retries=around.newest, mending=around.running and not around.mended
+        )
         if around.mended:
             ending.settle(mended=True)
         yield ending

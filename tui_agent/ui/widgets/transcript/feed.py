@@ -36,6 +36,7 @@ from tui_agent.ui.widgets.transcript.blocks import (
     ActivityBlock,
     AnswerBlock,
     Block,
+    EndingBlock,
     MarkerBlock,
     ReasoningBlock,
 )
@@ -189,7 +190,7 @@ class LiveFeed:
             self._append_before_live(entry)
 
     def _append_answer(self, entry: AssistantEntry) -> None:
-        blocks = blocks_of(entry, BuildContext(live=True, size_of=self._model.size_of))
+        blocks = blocks_of(entry, BuildContext(live=True, running=self._model.running, size_of=self._model.size_of))
         live, self._live = self._live, None
         if live is not None:
             _adopt(blocks, live.blocks)
@@ -346,6 +347,11 @@ class LiveFeed:
             self.changed.add(index)
             self._model.pin(index, pinned=False)
         self._cards.clear()
+        place = self._model.owner_of(self._end)
+        for block in self._model.item(place).blocks if place is not None else ():
+            if isinstance(block, EndingBlock):
+                block.fail()
+                self.changed.add(place or 0)
 
     def _card(self, call_id: str, tool: str) -> tuple[int, CardBlock]:
         known = self._cards.get(call_id) or self._find(call_id, len(self._model))

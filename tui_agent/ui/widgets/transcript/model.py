@@ -338,6 +338,7 @@ class TranscriptModel:
             self.summarised_by,
             live=self.running and "assistant" not in self.kinds[index + 1 : index + 1 + _MAX_RESULT_DISTANCE],
             newest=not following,
+            running=self.running and not following,
             mended=following == "assistant",
             size_of=self.size_of,
             load=self.load,
