@@ -58,3 +58,10 @@ async def test_what_the_sandbox_keeps_from_being_changed_was_not_done(
     await box.aclose()  # what it gets ready starts a program: a loop that cancels all its tasks then waits for ever
     assert ("Not allowed: bash" in errors.getvalue()) is (code == ExitCode.STOPPED)
     assert ((project / "README.md").read_text() == "Read.\n") is not bool(rules)
+
+
+async def test_calls_of_one_id_end_no_run(tmp_path: Path) -> None:
+    calls = tuple(Call("bash", json.dumps({"command": command}), "same") for command in ("echo x", "touch made"))
+    client = ScriptedClient([Reply(calls=calls), Reply("Done.")])
+    harness = make_agent(tmp_path, client, answer=None, rules=(Rule("bash", "*", Action.ALLOW, "user"),))
+    assert await run_headless(harness, "go") == ExitCode.DONE

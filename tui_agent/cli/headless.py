@@ -386,10 +386,12 @@ class HeadlessRun(Frontend):
 
         if result.tool != "bash" or self._last is None:
             return False
-        ports = self.agent.ports
-        [arguments] = [call.arguments for call in self._last.tool_calls if call.call_id == result.call_id]
-        command = str(getattr(parse_arguments(find_tool("bash", ports.tools), arguments), "command", ""))
-        return any(not need.harmless for need in command_needs(command, ports.cwd, ports.project))
+        ports, bash = self.agent.ports, find_tool("bash", self.agent.ports.tools)
+        # Some models give several calls one id.
+        calls = (call.arguments for call in self._last.tool_calls if call.call_id == result.call_id)
+        commands = (str(getattr(parse_arguments(bash, arguments), "command", "")) for arguments in calls)
+        needs = (need for command in commands for need in command_needs(command, ports.cwd, ports.project))
+        return any(not need.harmless for need in needs)
 
     def _report(self, ended: RunEnded) -> ExitCode:
         if not self._as_json and self._answer:
