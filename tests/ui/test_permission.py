@@ -226,7 +226,7 @@ async def test_the_line_of_keys_tells_every_answer_there_is(stage: Stage) -> Non
     async with stage.run((120, 30)) as pilot:
         stage.agent.emit(RunStarted(), PermissionAsked(bash()))
         await until(lambda: "a always" in str(stage.main.status.render()), pilot)
-        assert "e no, but …" in str(stage.main.status.render())
+        assert "y yes  a always  n no  e no, but …" in str(stage.main.status.render()), "in the order of the list"
         assert "s stop" not in str(stage.main.status.render())
         stage.agent.answer_permission("c1", PermissionAnswer(Decision.ONCE))
         stage.view.question.clear()

@@ -63,7 +63,9 @@ async def label(controller: Controller, argument: str) -> None:
     leaf = session.leaf
     if leaf is None:
         raise CommandError("There is nothing to label yet.")
-    text = argument or await controller.ask(TextLine(f"Label of #{leaf}", session.labels().get(leaf, "")))
+    text = argument or await controller.ask(
+        TextLine(f"Label of #{leaf}", session.labels().get(leaf, ""), "keep, empty removes")
+    )
     if text is not None:
         session.label(leaf, text or None)
         controller.say(f"#{leaf} is labelled “{one_line(text, 40)}”." if text else f"#{leaf} has no label now.")

@@ -330,7 +330,7 @@ def server_text(server: McpServerStatus) -> Content:
         ServerState.DISABLED: "Disabled in the settings (enabled = false).",
     }
     where = "your config.toml" if server.source == "user" else "the project's .mcp.json"
-    loud = f"Said last ({server.log_level} and above; /mcp log {server.name} LEVEL changes that):"
+    loud = f"Said last ({server.log_level} and above; its setting log_level changes that):"
     instructions = f"Tells the model about itself: {tokens(server.instruction_tokens)} tokens of every request."
     lines = [
         server.advice if failed else server.detail if server.state is not ServerState.DISABLED else "",

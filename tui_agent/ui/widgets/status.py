@@ -20,15 +20,15 @@ Hint = tuple[str, str, str]
 
 _FIRST = (
     "answer('once')",
-    "answer('deny')",
     "answer('session')",
+    "answer('deny')",
+    "answer('note')",
     "complete",
     "interrupt",
     "to_prompt",
     "queue",
-    "answer('note')",
 )
-"""Actions whose keys are shown before all others when room is short."""
+"""Actions whose keys are shown before all others, answers to a question in the order of its list."""
 _PALETTE = "command_palette"
 """Textual binds the palette itself and does not want its key shown."""
 
