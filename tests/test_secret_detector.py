@@ -52,6 +52,7 @@ def test_secrets_are_removed_and_nothing_else(name: str) -> None:
         "src/components/AccountSettings/PasswordField/index.test.tsx",
         "class TokenAuthenticationMiddlewareFactoryBean2Provider:",
         "the disk-0123abcd4567efgh is full",
+        "fm1_abcDeFgh\nabC1eF, too short for one over two lines",
         "eyJ is how tokens begin, sk- too, and AKIA",
         "integrity sha512-z1GiCdq2JWMgUqQwGJ0dBfQbVVYRkvTcLoJNtnGSNV4qXjDkaf3KJ==",
         "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",

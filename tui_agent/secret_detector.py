@@ -46,12 +46,12 @@ class _Rule:
     pattern: str
     random: bool = False
     """What it finds has to have letters and digits, after the trace if it begins with that."""
+    fewest: int = 0
+    """Characters that it has at least, a line break aside."""
 
 
-_REST = (
-    r"""\\?["']?[ \t]*(?:\\n|\\?\r?\n)[ \t]*(?:[>|+\-][ \t]+)?["']?"""
-    r"""(?=[A-Za-z_\-+/=.]*(?:\d|[a-z][A-Z]))[A-Za-z0-9_\-+/=.]{6,}(?=["'`,;)\s\\]|$)"""
-)
+_BREAK = r"""\\?["']?[ \t]*(?:\\n|\\?\r?\n)[ \t]*(?:[>|+\-][ \t]+)?["']?"""
+_REST = _BREAK + r"""(?=[A-Za-z_\-+/=.]*(?:\d|[a-z][A-Z]))[A-Za-z0-9_\-+/=.]{6,}(?=["'`,;)\s\\]|$)"""
 """The rest of a key that was broken over two lines."""
 
 
@@ -63,7 +63,7 @@ def _shape(begin: str, fewest: int, body: str = r"[A-Za-z0-9_\-]", *, strict: bo
     # The pattern begins with the text, which is fast to find. A line break before it may be written as two characters.
     start = re.escape(begin)
     apart = rf"(?:(?<![A-Za-z0-9_\-]{start})|(?<=\\[nrt]{start}))"
-    return _Rule((begin,), f"{start}{apart}(?:{body}{{{fewest // 3},}}{_REST}|{body}{{{fewest},}})", strict)
+    return _Rule((begin,), f"{start}{apart}(?:{body}{{2,}}{_REST}|{body}{{{fewest},}})", strict, len(begin) + fewest)
 
 
 _WORD = r"[A-Za-z0-9]"
@@ -317,7 +317,8 @@ def _plain(text: str) -> Iterator[Secret]:
         for match in _compiled(rule.pattern).finditer(text):
             found = match[match.re.groups]
             mixed = not rule.random or _is_mixed(found.removeprefix(rule.traces[0]))
-            if mixed and not _is_removed(found) and not _PLACEHOLDER.match(found):
+            is_long = sum(map(len, re.split(_BREAK, found, maxsplit=1))) >= rule.fewest
+            if is_long and mixed and not _is_removed(found) and not _PLACEHOLDER.match(found):
                 yield Secret(*match.span(match.re.groups))
     yield from _named(text)
 

@@ -1,5 +1,6 @@
 """Ripgrep and git in a repository whose ignore files never end. Every run is under a memory limit of its own."""
 
+import asyncio
 import json
 import os
 import resource
@@ -13,6 +14,7 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.tooling import Workspace
 from tui_agent.config import ConfigError, read_table
 from tui_agent.errors import ToolError
+from tui_agent.files import ripgrep
 from tui_agent.files.own_git import run_git
 from tui_agent.session.entries import ToolResultEntry, ToolStatus
 from tui_agent.tools.glob import GlobTool
@@ -39,6 +41,20 @@ async def test_an_ignore_file_without_end_ends(space: Workspace, name: str) -> N
     assert sorted(listed.output.split()) == ["a.txt", "below/b.txt"]
     largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     assert largest < 2 * 2**20, "kilobytes"
+
+
+@pytest.mark.parametrize("name", ["below/.ignore", "below/.gitignore", "below/.rgignore"])
+async def test_an_ignore_file_that_is_a_pipe_holds_up_nothing(
+    space: Workspace, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ripgrep, "LONG", 0.05)
+    space.file("below/b.txt", "needle\n")
+    os.mkfifo(space.root / name)
+    async with asyncio.timeout(20):
+        with pytest.raises(ToolError, match="No ripgrep runs here to the end"):
+            await space.call(GrepTool(), pattern="needle")
+        listed = await space.call(GlobTool(), pattern="**/*.txt")
+    assert listed.output == "below/b.txt"
 
 
 @pytest.mark.parametrize("kind", ["device", "pipe"])

@@ -32,6 +32,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "ls\ncat README.md\n",
         "cut -d: -f1,3 README.md | tr a-z A-Z",
         "nl -ba README.md | sort -t ',' -k 2nr | head -n -5",
+        "grep -rn -A 3 def src; grep -e def -e class src/app.py; rg -tpy -A 2 def src; grep -rn src -e def",
+        "cut -dx -f2 README.md | sort -tx -k2,2nr; stat -c%s README.md",
     ],
 )
 def test_a_line_of_the_grammar_is_free(project: Path, command: str) -> None:
@@ -56,7 +58,10 @@ def test_a_line_of_the_grammar_is_free(project: Path, command: str) -> None:
         "cat .[^x]nv", "cat .[[:alpha:]]nv", "cat .[[=e=]]nv", "head .[^.]*", "ls *", "cat src/?pp.py",
         "cat {README.md,.env}",
         # Switches that undo others, that follow a value, and long ones that are shortened.
-        "tree -L2o README.md", "tree -Lo README.md", "sort -k1o README.md", "rg -tpy X src",
+        "tree -L2o README.md", "tree -Lo README.md", "sort -k1o README.md",
+        # What looks like the pattern is a file, or the place that is searched is another.
+        "grep .env -e KEY", "grep keys/server.pem -e5", "grep -r keys -e KEY", "rg -A 2 KEY", "rg -ne KEY",
+        "rg -tage KEY",
         "rg -t py -g '*' X src", "rg --type-add 'py:*' -t py X src", "rg -g '*' X", "rg --iglob='*' X src",
         "rg --pre x X src",
         "grep -rn --include='*.py' --inclu='.*' X .", "grep -rn X .", "grep -R X src", "grep -f README.md src/app.py",

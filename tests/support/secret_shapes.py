@@ -45,6 +45,7 @@ SHAPES: dict[str, tuple[str, str | tuple[str, ...]]] = {
     "with spaces": ('export API_TOKEN="{}"', "correct horse battery"),
     "over two lines": ("key: {}\nend", ("sk" + "-ant-api03-" + made(20), made(40, seed=8))),
     "over two lines, early": ("key: {}\nend", ("glpat" + "-" + made(8), made(12, seed=8))),
+    "over two lines, at once": ("key: {}\nend", ("dop" + "_v1_" + made(4), made(40, seed=8))),
     "base64": ("echo {} | base64 -d", base64.b64encode(f"OPENAI_API_KEY=sk{'-'}proj-{LONG}".encode()).decode()),
     # What was found already.
     "anthropic": ("{}", "sk" + "-ant-api03-" + made(80)),

@@ -23,6 +23,8 @@ COMMON = (
 """Hidden files are searched, a repository's own data is not. No other globs: they would override ignore files."""
 
 IGNORE_FILES = frozenset({".gitignore", ".ignore", ".rgignore"})
+LONG = 1.0
+"""Seconds after which it is looked whether a search waits for a pipe in the place of an ignore file."""
 _CHUNK = 64 * 1024
 _STDERR_BYTES = 8 * 1024
 
@@ -85,16 +87,18 @@ async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink,
     if process.stdout is None or process.stderr is None:
         raise NoRipgrepError
     errors = asyncio.create_task(_drained(process.stderr))
+    waiting = asyncio.create_task(_ended_at_pipes(process, directory))
     timed_out = False
     try:
         async with asyncio.timeout(TIMEOUT):
             await _lines(process.stdout, sink, end)
             if await process.wait() < 0:
-                # An ignore file further down is without end.
+                # An ignore file further down is without end, or a pipe.
                 raise NoRipgrepError
     except TimeoutError:
         timed_out = True
     finally:
+        waiting.cancel()
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await asyncio.shield(process.wait())
@@ -106,6 +110,18 @@ def ignore_files_are_plain(directory: Path) -> bool:
     names = (*IGNORE_FILES, ".git/info/exclude")
     found = [path for up in (directory, *directory.parents) for name in names if os.path.lexists(path := up / name)]
     return all(is_file(path) or not is_there(path) for path in found)
+
+
+async def _ended_at_pipes(process: asyncio.subprocess.Process, directory: Path) -> None:
+    def has_pipes() -> bool:
+        rows = ((place, names) for place, _folders, names in os.walk(directory) if process.returncode is None)
+        paths = (f"{place}/{name}" for place, names in rows for name in IGNORE_FILES.intersection(names))
+        return any(is_there(path) and not is_file(path) for path in paths)
+
+    await asyncio.sleep(LONG)
+    if await asyncio.to_thread(has_pipes):
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
 
 
 async def _lines(stream: asyncio.StreamReader, sink: LineSink, end: bytes) -> None:

@@ -149,24 +149,24 @@ class ProgramUsage:
         letters = rf"-[{self.flags}\0]*(?:[{self.valued}\0](?:[\d.,+-]*|[^\w-]))?"
         if not all(re.fullmatch(f"{letters}|{self.long}", switch, re.ASCII) and switch != "-" for switch in switches):
             return False
-        form, first = self.form, self.first or self.form
+        # What is searched for may be given by a switch, before or after the files.
+        given = "e" in self.valued and any("e" in switch and re.fullmatch(letters, switch) for switch in switches)
+        form = self.form
         if self.recursive and self.recursive in "".join(["-", *switches]):
             form = _tree
-            if len(operands) < 2 or any(switch[-1] in self.valued for switch in switches):
+            if len(operands) - sum(switch[-1] in self.valued for switch in switches) < 2 - given:
                 operands.append(".")
-        return not operands or (
-            form is not None
-            and first is not None
-            and first(operands[0], place)
-            and all(form(operand, place) for operand in operands[1:])
-        )
+        if form is None:
+            return not operands
+        forms = [form if given or self.first is None else self.first, *[form] * len(operands)]
+        return all(fits(operand, place) for fits, operand in zip(forms, operands, strict=False))
 
 
 TABLE: dict[str, ProgramUsage] = {
     "basename": ProgramUsage("", _text),
     "cat": ProgramUsage("nbsAETv", _file),
     "cmp": ProgramUsage("s", _file),
-    "cut": ProgramUsage("s", _file, "dfcb"),
+    "cut": ProgramUsage("s", _file, "dfcb", r"-d."),
     "date": ProgramUsage("u", _pattern(r"\+[\w%:/ .,-]+")),
     "df": ProgramUsage("hTi", is_listable),
     "diff": ProgramUsage("uqsbwBi", _file, "U"),
@@ -175,7 +175,7 @@ TABLE: dict[str, ProgramUsage] = {
     "echo": ProgramUsage("", _anything),
     "false": ProgramUsage(),
     "file": ProgramUsage("bi", _file),
-    "grep": ProgramUsage("nivclLwxohHEFPIqsr", _file, "ABCm", r"--color=never|--(?:in|ex)clude(?:-dir)?=[\w*.-]+",
+    "grep": ProgramUsage("nivclLwxohHEFPIqsr", _file, "ABCme", r"--color=never|--(?:in|ex)clude(?:-dir)?=[\w*.-]+",
                          first=_text, recursive="r"),
     "head": ProgramUsage("qv", _file, "nc", r"-\d{1,6}"),
     "jq": ProgramUsage("rcSe", _file, first=_pattern(_JQ)),
@@ -183,13 +183,13 @@ TABLE: dict[str, ProgramUsage] = {
     "nl": ProgramUsage("", _file, "b", r"-b[atn]"),
     "nproc": ProgramUsage(),
     "pwd": ProgramUsage("LP"),
-    "rg": ProgramUsage("nilcwFSsovxNIHU", _file, "ABCmt", r"--color=never|--no-heading|--type=[a-z]+",
+    "rg": ProgramUsage("nilcwFSsovxNIHU", _file, "ABCmet", r"--color=never|--no-heading|-t[a-z]+|--type=[a-z]+",
                        first=_text, recursive="-"),
     "sed": ProgramUsage("nE", _file, first=_pattern(_SED)),
     "sha256sum": ProgramUsage("", _file),
     "sleep": ProgramUsage("", _pattern(r"\d{1,6}")),
-    "sort": ProgramUsage("nrufhVbg", _file, "kt"),
-    "stat": ProgramUsage("", is_listable, "c"),
+    "sort": ProgramUsage("nrufhVbg", _file, "kt", r"-k[\d.,nrfhVbg]+|-t."),
+    "stat": ProgramUsage("", is_listable, "c", r"-c.+"),
     "tail": ProgramUsage("qv", _file, "nc", r"-\d{1,6}"),
     "tr": ProgramUsage("dsc", _text),
     "tree": ProgramUsage("adf", is_listable, "L"),
