@@ -144,7 +144,7 @@ STATE = ProjectState(
     (
         TrustItem("setting", "model", "x/y"),
         TrustItem("hook", ".tui-agent/hooks/after.sh", "curl evil.example \x1b[2J"),
-        TrustItem("MCP server", "db", "runs npx db-server"),
+        TrustItem("MCP server", "db", "runs npx db-server --and more words than a line of text has"),
     ),
     digest="d",
 )
@@ -163,7 +163,14 @@ async def test_what_a_project_brings_along_is_shown_and_asked_about_before_anyth
         await until(lambda: isinstance(stage.app.screen, ChoiceScreen), pilot)
         await pilot.pause()
         text = screen_text(stage)
-        for shown in ("Do you trust", "3 things", "setting", "x/y", "curl evil.example ␛[2J", "runs npx db-server"):
+        for shown in (
+            "Do you trust",
+            "3 things",
+            "setting",
+            "x/y",
+            "curl evil.example ␛[2J",
+            "runs npx db-server --and more words than a line of text has",
+        ):
             assert shown in text
         assert stage.requests == []
         await pilot.press(*keys)

@@ -45,6 +45,8 @@ class Choice(Question[str]):
     """Whether a digit chooses an answer, as its key does where that is a letter."""
     beneath: bool = False
     """It is about what the conversation ends with, which has to stay readable; what is typed goes to the prompt."""
+    wide: bool = False
+    """Its details are rows, which may be longer than a line of text is."""
     unasked: str | None = None
     """The answer where nobody can be asked; None: what asks can't be done there."""
 

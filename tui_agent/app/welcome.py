@@ -32,7 +32,7 @@ async def ask_for_trust(controller: Controller) -> None:
     trust = [] if state.problem else [("trusted", "Trust it: they act, until one of them changes")]
     never = ("refused", "Never: work here without them and don't ask again")
     answers = [("", "Not now: work here without them"), *trust, never]
-    asked = Choice(f"Do you trust {short_path(services.cwd)}?", answers, "\n".join([about, "", *rows]))
+    asked = Choice(f"Do you trust {short_path(services.cwd)}?", answers, "\n".join([about, "", *rows]), wide=True)
     services.answer_trust(await controller.ask(asked) or None)
 
 

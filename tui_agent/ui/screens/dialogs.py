@@ -109,6 +109,7 @@ class ChoiceScreen(Dialog[str]):
 
     def __init__(self, question: Choice) -> None:
         super().__init__(question.question, question.details)
+        self.set_class(question.wide, "-wide")
         self._question = question
         self._keys = [key for key, _text in question.answers]
 
