@@ -10,7 +10,7 @@ from tests.support.ui_app import Stage, screen_text, until, write
 from tests.support.ui_scenes import conversation
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.app.find_commands import MAX_SCANNED, find_entries
-from tui_agent.session.entries import TextPart, UserEntry
+from tui_agent.session.entries import CheckpointEntry, FileChange, TextPart, UserEntry
 from tui_agent.ui.widgets.find_bar import FindBar
 
 COMMAND = "seq 1 90; echo the xylophone; seq 91 180"
@@ -100,8 +100,9 @@ async def test_old_entries_of_a_long_session_are_found_by_the_index(tmp_path: Pa
     session.append_many([UserEntry(parts=(TextPart(text="the first has a xylophone"),))])
     session.append_many([UserEntry(parts=(TextPart(text=f"message {number}"),)) for number in range(MAX_SCANNED + 50)])
     last = session.append(UserEntry(parts=(TextPart(text="one more Xylophone"),)))
+    session.append(CheckpointEntry(files=(FileChange(path="xylophone.py", before=None, after="0" * 64),)))
     async with stage.run():
-        assert await find_entries(stage.main.controller, "xylo") == [last.id, 1]
+        assert await find_entries(stage.main.controller, "xylo") == [last.id, 1], "and nothing that is not shown"
 
 
 async def test_the_way_back_is_in_sight_on_a_narrow_screen(stage: Stage) -> None:

@@ -28,10 +28,12 @@ async def find_entries(controller: Controller, query: str) -> list[int]:
     """Return the entries of the path that hold a text in any case, newest first."""
     if (agent := controller.agent) is None or not query:
         return []
+    from tui_agent.session.entries import kinds
     from tui_agent.session.rows import text_of
 
-    session, store = agent.session, controller.services.store
-    ids, wanted = list(session.path_outline().ids), query.lower()
+    session, store, wanted = agent.session, controller.services.store, query.lower()
+    path, shown = session.path_outline(), kinds(lambda kind: kind.is_shown)
+    ids = [entry_id for entry_id, kind in zip(path.ids, path.kinds, strict=True) if kind in shown]
 
     def search() -> list[int]:
         recent, older = ids[-MAX_SCANNED:], ids[:-MAX_SCANNED]
