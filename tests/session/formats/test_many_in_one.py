@@ -3,13 +3,16 @@
 import json
 import shutil
 import sqlite3
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from tests.session.formats.test_neighbours import FILES, opencode
 from tui_agent.app.importing import Importer, import_all, summary_of
+from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.session.formats.importing import find_sessions, read_file
+from tui_agent.session.formats.incoming import PackedEntries
 from tui_agent.session.formats.reading import ImportRefused
 from tui_agent.session.store import Store
 
@@ -156,3 +159,18 @@ def test_a_session_of_claude_code_is_called_by_what_was_typed_first(store: Store
     [(_path, [imported], _told)] = Importer(store).run([path])
     assert imported.title == title
     assert imported.entries == sum("local" not in text and "/compact" not in text for text in messages)
+
+
+def test_entries_on_their_way_in_take_little_more_than_their_text() -> None:
+    entries, text = PackedEntries(), "✅" + "x" * 2_000
+    tracemalloc.start()
+    try:
+        for number in range(1, 1_001):
+            entries.append(UserEntry(id=number, parts=(TextPart(text=f"{text}{number}"),)))
+        entries[0] = entries[0].model_copy(update={"parts": (TextPart(text="another \ud83d"),)})
+        held, _peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 1.5 * 1_000 * len(text.encode())
+    assert [entry.id for entry in entries] == list(range(1, 1_001))
+    assert [entry.text for entry in entries[998:] if isinstance(entry, UserEntry)] == [f"{text}999", f"{text}1000"]

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
@@ -17,6 +17,7 @@ from tui_agent.session.entries import (
     AssistantPart,
     CompactionEntry,
     Entry,
+    EntryAdapter,
     ImagePart,
     ModelChangeEntry,
     ReasoningPart,
@@ -30,12 +31,15 @@ from tui_agent.session.entries import (
 from tui_agent.session.formats.reading import MAX_ENTRIES, ImportRefused, NoConversation, Node, SourceFile
 from tui_agent.session.ids import timed_uuid
 from tui_agent.session.records import LeafMove
+from tui_agent.session.rows import sound
 
 _READING = frozenset({"read"})
 _CHANGING = frozenset({"write", "edit", "multiedit", "patch", "notebookedit"})
 _PATH_KEYS = ("path", "file_path", "filePath", "notebook_path")
 _TITLE_KEYS = (*_PATH_KEYS, "command", "cmd", "pattern", "query", "url", "description")
 _CALL_TITLE_CHARS = 200
+_NEWEST = 64
+"""Entries kept as they are: the ones that are still being added to."""
 
 
 def _facts_of(call: ToolCallPart) -> dict[str, Any]:
@@ -86,6 +90,34 @@ def usage_of(counts: Node, keys: Mapping[str, str], *, cached_is_sent: bool = Fa
     return Usage(**tokens)
 
 
+class PackedEntries(Sequence[Entry]):
+    """Entries in their order, all but the newest as JSON: as objects they take up to ten times the room."""
+
+    def __init__(self) -> None:
+        self._kept: list[Entry | bytes] = []
+
+    def append(self, entry: Entry) -> None:
+        self._kept.append(entry)
+        if (old := len(self._kept) - _NEWEST - 1) >= 0:
+            self._kept[old] = sound(self[old]).model_dump_json().encode()
+
+    def __setitem__(self, index: int, entry: Entry) -> None:
+        self._kept[index] = entry
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Entry]: ...
+    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        kept = self._kept[index]
+        return EntryAdapter.validate_json(kept) if isinstance(kept, bytes) else kept
+
+
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """Images that models take and browsers show."""
 
@@ -104,7 +136,7 @@ class IncomingSession:
     title: str = ""
     created_at: int = 0
     updated_at: int = 0
-    entries: list[Entry] = field(default_factory=list)
+    entries: PackedEntries = field(default_factory=PackedEntries)
     leaf: int | None = None
     last_id: int = 0
     labels: dict[int, str] = field(default_factory=dict)
