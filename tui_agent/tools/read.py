@@ -126,7 +126,7 @@ class ReadInput(ToolInput):
 
     path: str
     offset: int = Field(default=1, ge=0, description="First line, from 1")
-    limit: int | None = Field(default=None, ge=1, description="Number of lines")
+    limit: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="before")
     @classmethod

@@ -26,7 +26,7 @@ _NUMBERED = re.compile(r"(\d+)\t")
 class RecallInput(ToolInput):
     """Arguments of ``recall``."""
 
-    what: str = Field(description="#number, #number FIRST-LAST for those lines of it, or words to search for")
+    what: str = Field(description="#number, #number FIRST-LAST for those lines, or words to search for")
     offset: int = Field(default=1, ge=1)
     limit: int | None = Field(default=None, ge=1)
     grep: str = Field(default="", description="Only lines with this text")
@@ -37,7 +37,7 @@ class RecallTool(Tool[RecallInput]):
 
     name: ClassVar[str] = "recall"
     description: ClassVar[str] = (
-        "Bring back what is no longer in view: cleared or cut tool outputs, compacted messages, other branches."
+        "Bring back what is out of view: cleared or cut tool outputs, compacted messages, other branches."
     )
     Input = RecallInput
     traits = ToolTraits(kind="read", quotes=True, shows_past=True, protected=True)

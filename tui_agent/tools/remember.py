@@ -27,7 +27,7 @@ class RememberTool(Tool[RememberInput]):
     """Adds a line to the project's notes, which stand in the head of every session."""
 
     name: ClassVar[str] = "remember"
-    description: ClassVar[str] = "Keep a fact or a wish of the user that no file holds for later sessions."
+    description: ClassVar[str] = "Keep a fact or wish of the user that no file holds for later sessions."
     Input = RememberInput
     traits = ToolTraits(
         kind="edit",

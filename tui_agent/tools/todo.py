@@ -79,7 +79,7 @@ class TodoTool(Tool[TodoInput]):
     """Keeps nothing itself: its last result on the path is the list."""
 
     name: ClassVar[str] = _NAME
-    description: ClassVar[str] = "Your plan, for work of several steps. Replaces the whole list."
+    description: ClassVar[str] = "Your plan for work of several steps. Replaces the whole list."
     Input = TodoInput
     traits = ToolTraits(
         kind="think",

@@ -36,7 +36,7 @@ class WebFetchTool(Tool[WebFetchInput]):
     """Reads a page. It sends nothing but the request."""
 
     name: ClassVar[str] = "webfetch"
-    description: ClassVar[str] = "Read a page from the web, HTML as Markdown."
+    description: ClassVar[str] = "Read a web page, HTML as Markdown."
     Input = WebFetchInput
     traits = ToolTraits(
         kind="fetch",
