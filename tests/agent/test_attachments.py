@@ -66,6 +66,7 @@ def test_entries(text: str, entries: list[int]) -> None:
         "/** @param x the number\n * @returns it */",
         "@media (max-width: 3em) {\n}",
         "fix this:\n# @todo later",
+        "fix this:\n@functools.cache\n  async def f():",
         "what does `@memoize` do?",
         "```\nmail @nobody\n```",
         "@Input() name = '';",

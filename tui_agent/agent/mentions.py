@@ -20,6 +20,11 @@ _FILE = LazyPattern(r'@(?:"([^"\n]+)"|([^\s"]+))')
 _ENTRY = LazyPattern(r"#(\d{1,9})(?![\w-])")
 _RANGE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?")
 _END = ".,;:!?)"
+_DECLARATION = LazyPattern(
+    r"(?:[ \t]*+\n[ \t]*+@[^\n]*+){0,5}[ \t]*+\n[ \t]*+"
+    r"(?:async |export |public |private |protected |static )*(?:def|class|interface|enum|func?|function|void) "
+)
+"""What a decorator stands before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,8 @@ def file_mentions(text: str) -> list[FileMention]:
         seen = match.start()
         written = match[1] or match[2].rstrip(_END)
         begins_line = not text[max(0, seen - 40) : seen].rpartition("\n")[2].strip(" \t/*#")
-        is_word = "\n" in text and begins_line and not {".", "/"} & set(written)
+        is_decorator = not {".", "/"} & set(written) or _DECLARATION.match(text, match.end())
+        is_word = "\n" in text and begins_line and bool(is_decorator)
         if written and (written not in found or found[written].in_code):
             found[written] = replace(_file(written), in_code=ticks % 2 == 1 or is_word or "(" in written)
     return list(found.values())
