@@ -167,11 +167,13 @@ async def test_a_project_that_is_nested_too_deeply_runs_nothing_unasked(box: Con
     assert box.sandbox.lacks(OUTPUTS, box.root)
 
 
-async def test_a_large_file_of_nothing_and_one_that_runs_as_its_owner_are_not_kept(box: Contained) -> None:
+async def test_holes_in_a_file_stay_holes_and_what_runs_as_its_owner_is_not_kept(box: Contained) -> None:
     box.file("dist/old.txt", "old\n")
     await box.run(
         "truncate -s 3M dist/some; printf end >> dist/some; truncate -s 1T dist/big;"
         "mkdir dist/new; for d in dist dist/new; do echo x > $d/run; chmod 4755 $d/run; done"
     )
     assert (box.root / "dist/some").read_bytes() == bytes(3 * 1024**2) + b"end"
-    assert sorted(path.name for path in (box.root / "dist").rglob("*")) == ["new", "old.txt", "some"]
+    assert sorted(path.name for path in (box.root / "dist").rglob("*")) == ["big", "new", "old.txt", "some"]
+    assert (box.root / "dist/big").stat().st_size == 1024**4
+    assert sum((box.root / f"dist/{name}").stat().st_blocks for name in ("big", "some")) < 1024

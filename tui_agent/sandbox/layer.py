@@ -28,9 +28,6 @@ from tui_agent.lazy import dataclass
 from tui_agent.sandbox.project_scan import BARE_REPOSITORY, MAX_DEPTH, NEVER_KEPT, is_output_name, is_special
 
 _HEAD_BYTES = 16
-_CHUNK = 1024 * 1024
-_MAX_HOLES = 256 * 1024**2
-"""Bytes of a file that are nowhere: copied, they would take room. With more of them it is not kept."""
 MAX_CHANGES = 200_000
 """Changes of one command that are looked at; a command that makes more has none of them kept."""
 
@@ -95,10 +92,7 @@ class Layer:
 
 
 def make_own_directory(owner: object, parent: Path) -> Path:
-    """Make a directory that goes with ``owner``; those of sessions that were killed go now.
-
-    Raises OSError also where another user has made what the user's own directories are in.
-    """
+    """Make a directory that goes with ``owner``; those of killed sessions go. OSError if another user made ours."""
     ours = parent / f"tui-agent-{os.geteuid()}"
     with contextlib.suppress(FileExistsError):
         ours.mkdir(mode=0o700)
@@ -461,8 +455,6 @@ def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
             os.close(inner)
             os.close(outer)
         return
-    if state.st_size - state.st_blocks * 512 > _MAX_HOLES:
-        raise OSError(errno.EFBIG, "it is a large file of nothing", name)
     beside = f".{name}.{os.getpid()}.part"
     if stat.S_ISLNK(state.st_mode):
         os.symlink(os.readlink(name, dir_fd=there), beside, dir_fd=here)
@@ -470,8 +462,7 @@ def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
         source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=there)
         target = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=here)
         with open(source, "rb") as reading, open(target, "wb") as writing:  # noqa: PTH123 - descriptors
-            shutil.copyfileobj(reading, writing, _CHUNK)
-            writing.flush()
+            _copy_data(reading.fileno(), writing.fileno(), state.st_size)
             os.fchmod(writing.fileno(), stat.S_IMODE(state.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
             os.utime(writing.fileno(), ns=(state.st_atime_ns, state.st_mtime_ns))
     os.replace(beside, name, src_dir_fd=here, dst_dir_fd=here)
@@ -485,3 +476,18 @@ def _is_copied(state: os.stat_result, here: int, name: str) -> bool:
         return False
     same = (there.st_mode, there.st_size, there.st_mtime_ns) == (state.st_mode, state.st_size, state.st_mtime_ns)
     return same and stat.S_ISREG(state.st_mode)
+
+
+def _copy_data(reading: int, writing: int, size: int) -> None:
+    """Copy what is in a file and leave out its holes: a terabyte of nothing takes no room."""
+    os.ftruncate(writing, size)
+    at = 0
+    while at < size:
+        try:
+            at = os.lseek(reading, at, os.SEEK_DATA)
+        except OSError:  # a hole to the end
+            return
+        end = os.lseek(reading, at, os.SEEK_HOLE)
+        os.lseek(writing, at, os.SEEK_SET)
+        while at < end and (sent := os.sendfile(writing, reading, at, end - at)):
+            at += sent

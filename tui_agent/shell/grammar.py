@@ -229,10 +229,7 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
 
 
 def read_line(command: str) -> SimpleCommands | None:
-    """Return the simple commands of a line that is made of nothing but words, pipes and ends; None for any other.
-
-    What a shell would refuse, such as two ends in a row, may be taken: then nothing runs.
-    """
+    """Return the simple commands of a line of words, pipes and ends, None for any other; some that no shell takes."""
     line: SimpleCommands = []
     words: list[str] = []
     at = 0

@@ -56,11 +56,7 @@ _SECONDS = LazyPattern(r"\d+(?:\.\d+)?[smh]?")
 
 
 def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNeed, ...]:
-    """Return everything a command line needs to be allowed, in the order written.
-
-    Looks up where paths lead, and below directories that would be searched; call it in a thread. Never raises for
-    anything a command may hold.
-    """
+    """Return all that a command line needs to be allowed, in its order. Looks at many files: call it in a thread."""
     root, folder = Path(os.path.realpath(project)), Path(os.path.realpath(cwd))
     script = read_script(command)
     if not script.problems and is_free(command, folder, root):
