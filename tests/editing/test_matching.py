@@ -93,6 +93,7 @@ def test_an_uneven_shift_is_no_match(old: str) -> None:
         (TABS, "  if x:\n    go()", "  if y:\n    go()\n  else:\n    no()", "\tif y:\n\t\tgo()\n\telse:\n\t\tno()\n"),
         (FOUR, "  if x:\n    go()", "  if y:\n    go()\n\n  end", "    if y:\n        go()\n\n    end\n"),
         ("    go()\n", "\tgo()", "\tif x:\n\t\tgo()", "    if x:\n        go()\n"),
+        ("      if x:\n        go()\n", " if x:\n  go()", " if y:\n  go()", "      if y:\n        go()\n"),
     ],
 )  # fmt: skip
 def test_another_indentation_is_looked_past_and_the_files_is_kept(text: str, old: str, new: str, result: str) -> None:
@@ -103,6 +104,8 @@ def test_another_indentation_is_looked_past_and_the_files_is_kept(text: str, old
 def test_an_indentation_that_has_no_place_in_the_files_is_no_match() -> None:
     with pytest.raises(NoMatchError):
         edited("\tif x:\n\t\tgo()\n", "  if x:\n    go()", "  if x:\n   go()")
+    with pytest.raises(NoMatchError):  # one line tells no scale, and which of the two is meant stays open
+        edited("      go()\n    go()\n", "        go()\n", "        go()\nend\n")
 
 
 @pytest.mark.parametrize(

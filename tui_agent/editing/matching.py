@@ -56,17 +56,24 @@ def _shifted(pairs: Sequence[tuple[str, str]], new: str) -> str | None:
 
 
 def _rescaled(pairs: Sequence[tuple[str, str]], new: str) -> str | None:
-    """Return the text with a fixed ratio of the file's characters to its own: tabs for spaces, two spaces for four."""
-    widest, there = max(pairs, key=lambda pair: len(pair[0]))
-    if len(set(widest)) != 1 or len(set(there)) != 1:
+    """Return the text with so many of the file's characters for each of its own, and so many more."""
+    used_here, used_there = ({*"".join(indents)} for indents in zip(*pairs, strict=True))
+    if len(used_here) != 1 or len(used_there) != 1:
         return None
-    factor = Fraction(len(there), len(widest))
+    points = {(len(here), len(there)) for here, there in pairs}
+    if used_here != used_there:
+        points.add((0, 0))
+    (first, first_there), (last, last_there) = min(points), max(points)
+    if first == last or first_there == last_there:
+        return None
+    factor = Fraction(last_there - first_there, last - first)
 
     def scaled(indent: str) -> str | None:
-        width = factor * len(indent)
-        return there[0] * int(width) if set(indent) <= {widest[0]} and width.denominator == 1 else None
+        width = first_there + factor * (len(indent) - first)
+        fits = set(indent) <= used_here and width >= 0 and width.denominator == 1
+        return min(used_there) * int(width) if fits else None
 
-    if 1 not in factor.as_integer_ratio() or any(scaled(here) != indent for here, indent in pairs):
+    if 1 not in factor.as_integer_ratio() or any(scaled(here) != there for here, there in pairs):
         return None
     rows = []
     for line in lines_of(new):
