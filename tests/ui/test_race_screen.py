@@ -100,6 +100,7 @@ class FakeRace:
 
 async def open_race(stage: Stage, pilot: Any, race: FakeRace) -> RaceScreen:
     screen = RaceScreen(stage.main.controller, race)
+    assert screen.number is None  # as when a key comes before it is drawn
     stage.app.push_screen(screen)
     await until(lambda: screen.is_mounted and screen.table.count and race.runners[0].name in screen_text(stage), pilot)
     return screen

@@ -164,6 +164,8 @@ class RaceScreen(PanePage):
 
     @property
     def number(self) -> int | None:
+        if not self._numbers:  # a key may come before the page is drawn
+            return None
         return self._numbers[self.table.cursor] if self.table.cursor < len(self._numbers) else None
 
     @on(LineList.Highlighted)
