@@ -155,8 +155,11 @@ async def test_no_command_shows_a_secret_unasked(tmp_path: Path, form: str) -> N
     secrets = []
     for number, param in enumerate(planted()):
         name, text, secret = param.values
-        box.file(name if name == ".git/config" else f"{number}/{name}", text)
-        secrets += [(name, part) for part in parts_of(secret) if name != ".git/config"]
+        if name != ".git/config":
+            box.file(f"{number}/{name}", text)
+            secrets += [(name, part) for part in parts_of(secret)]
+    box.file(".git/config", '[remote "o"]\n\turl = https://ada:letmein9@example.org/x.git\n')
+    secrets.append((".git/config", "letmein9"))
     for view in (View(Writes.NOTHING), View(Writes.OUTPUTS), View(Writes.PROJECT)):
         ran = await box.run(
             "find . -type f -exec cat {} + 2>/dev/null; grep -r . .; git diff --no-index /dev/null .", view

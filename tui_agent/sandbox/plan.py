@@ -229,12 +229,13 @@ class ViewPlan:
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
             own = (repository / name for name in ("config", "config.worktree", "credentials"))
             others = (path for name in ("modules", "worktrees") for path in steering_in(repository / name))
-            for path in (*own, *others):
+            for path in {*own, *others} - self.view.grants.secrets:
                 if path.is_file() and not path.is_symlink() and file_holds_secret(path):
                     text = (read_regular(path, MAX_BYTES) or b"").decode("utf-8", "replace")
                     copy = self.room.place / f"settings-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
                     copy.write_text(remove_secrets(text))
-                    yield Mount(path, MountKind.READ, copy)
+                    # Only bubblewrap can show the copy; elsewhere git lacks its settings, and asks for them.
+                    yield Mount(path, MountKind.READ if self.kind == "bubblewrap" else MountKind.HIDDEN_FILE, copy)
 
     def _dots_of_home(self) -> Iterator[Mount]:
         shown = {*self.machine.shown, *self.machine.written}
