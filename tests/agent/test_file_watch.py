@@ -68,6 +68,11 @@ async def test_nothing_is_listed_where_nothing_or_only_known_files_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = filled(tmp_path / "project")
+    watch = FileWatch(root)
+    watch.begin()
+    if watch.touched() is None:
+        pytest.skip("the user's other programs use up inotify")
+    watch.close()
     project = WatchedProject(root)
     first = await project.look()
     monkeypatch.setattr("tui_agent.agent.checkpoints.manifest.manifest_of", None)
