@@ -6,6 +6,7 @@ import os
 import sysconfig
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 
 from tui_agent.files.ignore import walk_files
@@ -114,8 +115,8 @@ def ignore_files_are_plain(directory: Path) -> bool:
 
 async def _ended_at_pipes(process: asyncio.subprocess.Process, directory: Path) -> None:
     def has_pipes() -> bool:
-        rows = ((place, names) for place, _folders, names in os.walk(directory) if process.returncode is None)
-        paths = (f"{place}/{name}" for place, names in rows for name in IGNORE_FILES.intersection(names))
+        rows = takewhile(lambda _row: process.returncode is None, os.walk(directory))
+        paths = (f"{place}/{name}" for place, _folders, names in rows for name in IGNORE_FILES.intersection(names))
         return any(is_there(path) and not is_file(path) for path in paths)
 
     await asyncio.sleep(LONG)
