@@ -96,3 +96,13 @@ def plural(count: int, noun: str) -> str:
     elif noun.endswith(("ch", "s", "x")):
         noun = f"{noun}e"
     return f"{count:,} {noun}s"
+
+
+def lines_text(additions: int, deletions: int) -> str:
+    """Return how many lines a change adds and removes, "" for none: ``+3 −1``."""
+    return f"+{additions} −{deletions}" if additions or deletions else ""
+
+
+def changes_text(files: int, additions: int, deletions: int) -> str:
+    """Return what changed, "" for nothing: ``2 files +3 −1``."""
+    return f"{plural(files, 'file')} {lines_text(additions, deletions)}".rstrip() if files else ""

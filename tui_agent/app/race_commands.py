@@ -400,9 +400,7 @@ async def race(controller: Controller, argument: str) -> None:
         case "steer":
             number, _, text = rest.strip().partition(" ")
             await steer(controller, _chosen(number), text)
-        case "--":
-            await _ask_and_begin(controller, read_wish(argument))
-        case _ if can_ask and "\n" not in argument:
+        case other if can_ask and other != "--" and "\n" not in argument:
             await ask_for_race(controller, argument.strip())
         case _:
             await _ask_and_begin(controller, read_wish(argument))

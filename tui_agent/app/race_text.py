@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_agent.app.format import money, one_line, plural, seconds, tokens
+from tui_agent.app.format import changes_text, money, one_line, plural, seconds, tokens
 from tui_agent.app.frontend import Heading
 from tui_agent.lazy import dataclass
 
@@ -77,11 +77,10 @@ def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
     What is ``streamed`` at this moment is counted roughly.
     """
     check = "" if row.check is None else "not run" if row.check.exit_code is None else f"exit {row.check.exit_code}"
-    lines = f" +{row.additions} −{row.deletions}" if row.additions or row.deletions else ""
     return (
         f"{STATE_MARKS[row.state]} {state_word(row.state)}",
         check,
-        f"{plural(row.files, 'file')}{lines}" if row.files else "no change",
+        changes_text(row.files, row.additions, row.deletions) or "no change",
         plural(row.steps, "step"),
         f"~{tokens(row.tokens + len(streamed) // 4)}" if streamed else tokens(row.tokens),
         money(row.cost),

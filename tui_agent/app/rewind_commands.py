@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.format import age, one_line, plural
+from tui_agent.app.format import age, changes_text, one_line, plural
 from tui_agent.app.frontend import Choice, Pick, PickRow
 
 if TYPE_CHECKING:
@@ -150,12 +150,9 @@ def _rows(messages: Sequence[UserEntry], amounts: Sequence[ChangeAmount], now: f
 
     rows = []
     for entry, amount in zip(messages, amounts, strict=True):
-        text, changed = typed_text(entry.parts), ""
-        if amount.files:
-            lines = f"+{amount.additions} −{amount.deletions}" if amount.additions or amount.deletions else ""
-            changed = f"{plural(amount.files, 'file')} {lines}".rstrip()
-        facts = " · ".join(filter(None, [changed, age(entry.created_at, now)]))
-        since = f"Changed since: {changed}" if changed else "No file was changed since."
+        text, files = typed_text(entry.parts), changes_text(amount.files, amount.additions, amount.deletions)
+        facts = " · ".join(filter(None, [files, age(entry.created_at, now)]))
+        since = f"Changed since: {files}" if files else "No file was changed since."
         rows.append(PickRow(str(entry.id), one_line(text, 300) or "(no text)", facts, f"{text}\n\n{since}"))
     return rows
 

@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from tui_agent.agent.hooks.hooks import Hooks, LoadedHooks, from_settings
@@ -155,7 +154,7 @@ class Extensions:
         environment = SafeEnvironment(os.environ, config.sandbox.env)
         ours = from_settings((hook for hook, why in held if not why), cwd, environment, self._pinned.changed)
         problems = tuple(f"The hook “{hook.command}” is left out: {why}" for hook, why in held if why)
-        return replace(ours, problems=problems)
+        return LoadedHooks(ours.handlers, problems)
 
     def config(self, cwd: Path) -> Config:
         """Return the settings that hold in a directory, read now, or raise `ConfigError`."""

@@ -30,7 +30,7 @@ from tui_agent.session.errors import StoreError
 from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.block_list import HEAD, REST, BlockList, Grouping, SortOrder
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
-from tui_agent.ui.widgets.line_list import LineList
+from tui_agent.ui.widgets.line_list import LineList, following
 from tui_agent.ui.widgets.plot import Plot
 from tui_agent.ui.widgets.transcript import sanitize
 
@@ -341,13 +341,11 @@ class ContextScreen(Page[None]):
             self._say("")
 
     def action_sort(self) -> None:
-        orders = list(SortOrder)
-        self.blocks.sort_by(orders[(orders.index(self.blocks.order) + 1) % len(orders)])
+        self.blocks.sort_by(following(SortOrder, self.blocks.order))
         self._say("")
 
     def action_group(self) -> None:
-        groupings = list(Grouping)
-        self.blocks.group_by(groupings[(groupings.index(self.blocks.grouping) + 1) % len(groupings)])
+        self.blocks.group_by(following(Grouping, self.blocks.grouping))
         self._say("")
 
     def action_request(self) -> None:

@@ -1,7 +1,8 @@
 """A list drawn by the line: only rows on screen are ever made, so its length does not matter."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from enum import Enum
+from typing import ClassVar, TypeVar
 
 from rich.segment import Segment
 from rich.style import Style as RichStyle
@@ -22,6 +23,13 @@ STYLES = (
     *STANDING_STYLES,
 )  # fmt: skip
 """Names that the style of a span may hold; each is a component class ``line-list--NAME``."""
+E = TypeVar("E", bound=Enum)
+
+
+def following(choices: type[E], now: E) -> E:
+    """Return the choice that a key goes on to: the next one, after the last the first."""
+    rows = list(choices)
+    return rows[(rows.index(now) + 1) % len(rows)]
 
 
 class LineList(ScrollView, can_focus=True):

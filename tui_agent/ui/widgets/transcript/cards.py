@@ -261,8 +261,8 @@ class CardBlock(FoldingBlock):
             facts.append((f"{self.status}{words}", ICONS[self.status][1]))
         if metadata.exit_code:
             facts.append((f"exit {metadata.exit_code}", "status-warning"))
-        if metadata.additions or metadata.deletions:
-            facts.append((f"+{metadata.additions} −{metadata.deletions}", "muted"))
+        if lines := wording.lines_text(metadata.additions, metadata.deletions):
+            facts.append((lines, "muted"))
         if self._problems:
             facts.append((wording.plural(self._problems, "new problem"), "status-warning"))
         if metadata.count is not None:

@@ -119,9 +119,7 @@ class EntryPreview(Vertical):
             text += f"\nbranch: {' · '.join(branch)}"
         changed = list(changed_files([*entries, *self._following(line)]).values())
         files = [
-            f"{sanitize.line(file.path)} +{file.additions} −{file.deletions}"
-            if file.additions or file.deletions
-            else sanitize.line(file.path)
+            f"{sanitize.line(file.path)} {wording.lines_text(file.additions, file.deletions)}".rstrip()
             for file in changed[:_FILES]
         ]
         files += [f"{len(changed) - _FILES} more"] if len(changed) > _FILES else []

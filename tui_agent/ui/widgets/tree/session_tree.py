@@ -14,7 +14,7 @@ from tui_agent.context.context_status_cache import Standings
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, Entry, RaceRunner, kinds
 from tui_agent.session.skeleton import Headers
-from tui_agent.ui.widgets.line_list import LineList, spread
+from tui_agent.ui.widgets.line_list import LineList, following, spread
 from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, runs_width
 from tui_agent.ui.widgets.tree.outline import LineKind, Outline, TreeLine, TreeOptions
 from tui_agent.ui.widgets.tree.rows import Filter
@@ -124,12 +124,9 @@ class SessionTree(LineList):
         self.scroll_to(y=max(self.cursor - top, 0), animate=False, immediate=True, force=True)
         self._show_cursor()
 
-    def change_filter(self) -> Filter:
-        """Show more, or less; returns what is shown now."""
-        filters = list(Filter)
-        wanted = filters[(filters.index(self.view.filter) + 1) % len(filters)]
-        self.see(replace(self.view, filter=wanted))
-        return wanted
+    def change_filter(self) -> None:
+        """Show more, or less."""
+        self.see(replace(self.view, filter=following(Filter, self.view.filter)))
 
     # -- the cursor
 
