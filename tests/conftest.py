@@ -4,7 +4,9 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -13,6 +15,9 @@ from hypothesis import HealthCheck, settings
 from tests import slow_machine
 from tests.support.thoroughness import NIGHTLY
 from tests.support.tooling import Workspace
+
+if TYPE_CHECKING:
+    from tests.support.mcp_place import Place
 
 # Rewriting the assertions of all tests takes ten seconds of each process: it is done once, whatever the shell prefers.
 sys.dont_write_bytecode = False
@@ -72,6 +77,16 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Let a test be late at the same moments each time."""
     slow_machine.chance.seed(f"{item.config.getoption('--slow-machine')} {item.nodeid}")
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator["Place"]:
+    """MCP servers of the test's own."""
+    from tests.support.mcp_place import Place
+
+    found = Place(tmp_path / "servers")
+    yield found
+    await found.hub.aclose()
 
 
 @pytest.fixture

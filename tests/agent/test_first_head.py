@@ -2,14 +2,13 @@
 
 import json
 import subprocess
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.agents import Harness, make_agent
 from tests.support.knowledge import knowledge, skill, write
-from tests.support.mcp_place import QUICK, Place
+from tests.support.mcp_place import Place
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.context_map import ContextBlock
 from tui_agent.agent.events import HeadKnown, Notice
@@ -82,14 +81,6 @@ async def test_a_model_without_tools_is_sent_none_and_that_is_said_once(tmp_path
 
 
 # -- The context map names everything the head is made of, and the parts add up to what is measured --------------------
-
-
-@pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[Place]:
-    (tmp_path / "servers").mkdir()
-    found = Place(tmp_path / "servers", QUICK)
-    yield found
-    await found.hub.aclose()
 
 
 async def started(tmp_path: Path, place: Place, window: int = 100_000) -> Harness:

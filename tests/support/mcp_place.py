@@ -31,6 +31,7 @@ class Place:
     """A hub with servers of its own, and everything it said."""
 
     def __init__(self, directory: Path, patience: Timeouts = QUICK) -> None:
+        directory.mkdir(exist_ok=True)
         self.directory = directory
         self.specs: list[ServerSpec] = []
         self.blobs: dict[str, bytes] = {}

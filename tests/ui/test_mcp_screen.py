@@ -1,13 +1,13 @@
 """The screen of the MCP servers: on real servers what it does, drawn from given ones how it looks."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.mcp_place import QUICK, Place
+from tests.support.mcp_place import Place
 from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import make_stage, screen_text, send, until, write
@@ -29,14 +29,6 @@ from tui_agent.ui.screens.equipment import EquipmentScreen
 from tui_agent.ui.screens.viewer import ViewerScreen
 
 SPECS = (AgentSpec("explore", "finds and reads", prompt="You explore."),)
-
-
-@pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[Place]:
-    (tmp_path / "servers").mkdir()
-    found = Place(tmp_path / "servers", QUICK)
-    yield found
-    await found.hub.aclose()
 
 
 async def ready_stage(tmp_path: Path, place: Place, saved: dict[str, object] | None = None, **agent: Any) -> RealStage:

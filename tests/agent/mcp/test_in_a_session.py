@@ -22,7 +22,6 @@ Start = Callable[..., Harness]
 
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
-    (tmp_path / "servers").mkdir()
     found = Place(tmp_path / "servers", Timeouts(start=20, settle=0.05, pauses=(0, 0)))
     yield found
     await found.hub.aclose()

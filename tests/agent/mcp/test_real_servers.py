@@ -1,7 +1,6 @@
 """Servers that others wrote, from npm and PyPI: what they offer is offered, what they ask is asked."""
 
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -14,13 +13,6 @@ from tui_agent.agent.mcp.records import ServerState
 
 pytestmark = pytest.mark.neighbours
 Start = Callable[..., None]
-
-
-@pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[Place]:
-    found = Place(tmp_path)
-    yield found
-    await found.hub.aclose()
 
 
 async def start(place: Place, name: str, *args: str) -> None:
@@ -76,7 +68,7 @@ async def test_everything_is_told_and_asked(place, tmp_path):
     assert "User provided the requested information" in form.output, form.output
     assert isinstance(asked[0], ServerForm)
     assert {field.kind for field in asked[0].fields} >= {"text", "yes_no", "integer", "number", "choice", "choices"}
-    assert tmp_path.as_uri() in (await place.call("it_get-roots-list")).output
+    assert place.directory.as_uri() in (await place.call("it_get-roots-list")).output
     await place.call("it_toggle-simulated-logging")
     await until(lambda: bool(place.hub.status()[0].messages))
 

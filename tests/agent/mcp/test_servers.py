@@ -171,12 +171,12 @@ async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
     await place.hub.aclose()
 
 
-async def test_a_call_that_takes_too_long_is_ended(place: Place, tmp_path: Path) -> None:
+async def test_a_call_that_takes_too_long_is_ended(place: Place) -> None:
     place.add_stdio(timeout=0.2)
     await place.hub.settle()
     with pytest.raises(ToolError, match=r"did not answer within 0\.2 s"):
         await place.call("tracker_wait")
-    await until((tmp_path / "cancelled").exists)
+    await until((place.directory / "cancelled").exists)
 
 
 async def test_processes_get_their_variables_and_no_others(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

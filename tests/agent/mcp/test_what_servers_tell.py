@@ -114,13 +114,13 @@ async def test_a_template_is_offered_and_its_resources_can_be_read(talking):
     assert await talking.hub.resource(mention, talking.put_blob) == (FilePart(path=mention, text="The note today."),)
 
 
-async def test_a_server_is_told_the_project_as_its_root(place, tmp_path):
+async def test_a_server_is_told_the_project_as_its_root(place):
     """Servers of the newest protocol don't ask for it any more."""
     port = free_port()
     async with served(talkative(), port, sse=True):
         place.add("talk", url=f"http://127.0.0.1:{port}/sse", type="sse")
         await place.hub.settle()
-        assert (await place.call("talk_where")).output == tmp_path.as_uri()
+        assert (await place.call("talk_where")).output == place.directory.as_uri()
 
 
 @pytest.mark.parametrize("kind", [None, "sse"])
