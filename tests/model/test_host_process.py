@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from tests.model.light_host import LIGHT_COMMAND
 from tests.support.model_client import HOSTED_MODEL, PATIENT, ask, collect, host_client
 from tests.support.model_server import ModelServer, Turn
-from tests.support.processes import alive
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.errors import RETRIED
 from tui_agent.model.hosted import client as hosted_client
@@ -57,13 +56,15 @@ async def test_without_litellm_a_model_that_needs_it_names_the_command(
 
 
 class _Impatient:
-    """Settings that give a host that was stopped half a second, and any other all the time it needs."""
+    """Settings that give a host that was stopped half a second, and the one after it all the time it needs."""
 
-    def __init__(self, stopped: int) -> None:
+    def __init__(self, client: ProviderClient, stopped: int) -> None:
+        self._client = client
         self._stopped = stopped
 
     def __getattr__(self, name: str) -> Any:
-        return 0.25 if alive(self._stopped) else getattr(PATIENT, name)
+        # Its process may still be there for a moment when the next one starts.
+        return 0.25 if self._client.hosted.pid == self._stopped else getattr(PATIENT, name)
 
 
 def _signal(client: ProviderClient, signal_number: int) -> int:
@@ -71,7 +72,7 @@ def _signal(client: ProviderClient, signal_number: int) -> int:
     pid = client.hosted.pid
     assert pid
     if signal_number == signal.SIGSTOP:
-        client.settings = cast("HostSettings", _Impatient(pid))
+        client.settings = cast("HostSettings", _Impatient(client, pid))
         assert client.hosted.settings is client.settings
     os.kill(pid, signal_number)
     return pid
