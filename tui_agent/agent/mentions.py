@@ -73,7 +73,7 @@ def _file(written: str) -> FileMention:
     return FileMention(written, found[1], first, max(first, int(found[3])) if found[3] else first)
 
 
-def _words(pattern: LazyPattern, text: str) -> Iterator[re.Match[str]]:
+def _words(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     for match in pattern.finditer(text):
         before = text[match.start() - 1] if match.start() else " "
         if before.isspace() or before in "([":

@@ -3,6 +3,7 @@
 A name is matched as a whole: ``gpt-5-mini`` is never taken for ``gpt-5``.
 """
 
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 
@@ -63,7 +64,7 @@ class Maker:
     """
 
     provider: str
-    names: LazyPattern
+    names: re.Pattern[str]
     open: bool
 
 

@@ -47,7 +47,7 @@ def through_multiplexer(sequence: str, environment: Mapping[str, str] = os.envir
 _OSC_9 = "\x1b]9;{title}: {body}\x07"
 _OSC_777 = "\x1b]777;notify;{title};{body}\x07"
 _OSC_99 = "\x1b]99;i=tui-agent:d=0;{title}\x1b\\\x1b]99;i=tui-agent:d=1:p=body;{body}\x1b\\"
-_NOTIFYING: tuple[tuple[str, LazyPattern, str], ...] = (
+_NOTIFYING: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("KITTY_WINDOW_ID", LazyPattern(""), _OSC_99),
     ("ITERM_SESSION_ID", LazyPattern(""), _OSC_9),
     ("WEZTERM_PANE", LazyPattern(""), _OSC_777),
