@@ -7,6 +7,7 @@ and what is accepted. Every value knows where it came from.
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
@@ -453,11 +454,7 @@ def _merge(into: Table, table: Table) -> None:
         if isinstance(value, dict) and isinstance(into.get(key), dict):
             _merge(into[key], value)
         else:
-            into[key] = _copy(value)
-
-
-def _copy(value: Any) -> Any:
-    return {key: _copy(item) for key, item in value.items()} if isinstance(value, dict) else value
+            into[key] = deepcopy(value)
 
 
 def _put(table: Table, keys: list[str], value: Any) -> None:
@@ -538,8 +535,5 @@ def _explain(error: ValidationError, path: Path, origins: Mapping[str, Origin], 
         origin, str(path)
     )
     message = _EXPECTED.get(first["type"]) or first["msg"].removeprefix("Value error, ").rstrip(".")
-    return f"{where}: {key} = {_shown(key, first['input'])} is not accepted: {message}."
-
-
-def _shown(key: str, value: Any) -> str:
-    return "…" if "key" in key.rsplit(".", 1)[-1] else repr(value)[:80]
+    shown = "…" if "key" in key.rsplit(".", 1)[-1] else repr(first["input"])[:80]
+    return f"{where}: {key} = {shown} is not accepted: {message}."

@@ -14,7 +14,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from tui_agent.config import Config, LoadedConfig, is_fixed
+from tui_agent.config import LoadedConfig, is_fixed
 from tui_agent.lazy import dataclass
 
 UNSET = "—"
@@ -81,21 +81,20 @@ def _in_words(name: str) -> str:
     return _ABBREVIATED.get(name, name.replace("_", " ").replace("-", " ").replace(".", " "))
 
 
-def setting_rows(loaded: LoadedConfig) -> tuple[SettingRow, ...]:
-    return tuple(_rows(loaded, loaded.config, Config, ""))
-
-
-def _rows(loaded: LoadedConfig, table: BaseModel, model: type[BaseModel], prefix: str) -> Iterator[SettingRow]:
-    described = _docstrings(model)
-    for name, info in model.model_fields.items():
+def setting_rows(loaded: LoadedConfig, table: BaseModel | None = None, prefix: str = "") -> tuple[SettingRow, ...]:
+    """Return the rows of all settings, or of one ``table``, whose keys begin with ``prefix``."""
+    table = table or loaded.config
+    described = _docstrings(type(table))
+    rows: list[SettingRow] = []
+    for name, info in type(table).model_fields.items():
         value, key = getattr(table, name), f"{prefix}{name}"
         if is_fixed(info):
             continue
         if isinstance(value, BaseModel):
-            yield from _rows(loaded, value, type(value), f"{key}.")
+            rows += setting_rows(loaded, value, f"{key}.")
             continue
         editable = not isinstance(value, dict | tuple | list) and get_origin(info.annotation) not in {dict, tuple, list}
-        yield SettingRow(
+        row = SettingRow(
             key=key,
             value=_shown(value),
             origin=loaded.origin(key),
@@ -104,6 +103,8 @@ def _rows(loaded: LoadedConfig, table: BaseModel, model: type[BaseModel], prefix
             choices=_choices(info),
             editable=editable,
         )
+        rows.append(row)
+    return tuple(rows)
 
 
 def _docstrings(model: type[BaseModel]) -> dict[str, str]:

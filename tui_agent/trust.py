@@ -213,17 +213,16 @@ def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
             if path.name == SERVERS:
                 yield from _servers(text)
             elif is_settings:
-                yield from _settings(text)
+                for key, value in _leaves(tomllib.loads(text)):
+                    yield TrustItem(_KINDS.get(key.split(".")[0], "setting"), key, str(value))
             else:
                 yield TrustItem(what, shown, _summary(text, kind) if kind else "")
         except (OSError, ValueError, AttributeError) as error:
             yield TrustItem(what, shown, f"cannot be read: {error}" if what in {"MCP server", "setting"} else "")
 
 
-def _settings(text: str) -> Iterator[TrustItem]:
-    kinds = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}
-    for key, value in _leaves(tomllib.loads(text)):
-        yield TrustItem(kinds.get(key.split(".")[0], "setting"), key, str(value))
+_KINDS = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}
+"""What the settings of a table are called."""
 
 
 def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
