@@ -32,7 +32,8 @@ SMUGGLING = "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0ff
 
 _HIDDEN = re.compile(f"[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
 _JOINERS = re.compile(f"[{JOINERS}]")
-_UNSEEN = re.compile(f"(?![{JOINERS}])[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
+UNSEEN = re.compile(f"(?![{JOINERS}])[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
+"""What a terminal acts on and what nobody would see."""
 
 ACTING = re.compile(f"[{CONTROLS}{REORDERING}{SEPARATORS}]")
 """What a terminal acts on or reorders a line by."""
@@ -67,22 +68,18 @@ def codes_of(characters: str) -> Iterator[int]:
         yield from range(ord(first), ord(last or first) + 1)
 
 
-def visible(text: str) -> str:
+def visible(text: str, characters: re.Pattern[str] = _HIDDEN) -> str:
     """Make control characters and characters without a shape visible, so that they can neither act nor hide.
 
-    Line feeds and tabs stay. ESC becomes ``␛``, what has no picture becomes ``⟨U+202E⟩``.
+    Line feeds and tabs stay. ESC becomes ``␛``, what has no picture becomes ``⟨U+202E⟩``. With ``UNSEEN`` emoji stay
+    joined.
     """
-    return _HIDDEN.sub(_picture, text.replace("\r\n", "\n"))
+    return characters.sub(_picture, text.replace("\r\n", "\n"))
 
 
 def readable(text: str) -> str:
     """Make visible only what a terminal would act on; emoji stay joined. For whole answers and outputs."""
     return ACTING.sub(_picture, text.replace("\r\n", "\n"))
-
-
-def unhidden(text: str) -> str:
-    """Make visible what a terminal would act on and what nobody would see; emoji stay joined."""
-    return _UNSEEN.sub(_picture, text.replace("\r\n", "\n"))
 
 
 def escaped_json(text: str) -> str:

@@ -8,7 +8,7 @@ import time
 from enum import IntEnum
 from typing import Any, Self, TextIO
 
-from tui_agent.safe_text import escaped_json, unhidden
+from tui_agent.safe_text import UNSEEN, escaped_json, visible
 
 
 class ExitCode(IntEnum):
@@ -67,7 +67,7 @@ def discard_output() -> None:
 def say(text: str, *, file: TextIO | None = None, end: str = "\n") -> None:
     """Print a text at once. A terminal gets it harmless, a pipe or file gets it as it is."""
     stream = file or sys.stdout
-    print(unhidden(text) if stream.isatty() else text, file=stream, end=end, flush=True)
+    print(visible(text, UNSEEN) if stream.isatty() else text, file=stream, end=end, flush=True)
 
 
 def say_json(value: Any, *, file: TextIO | None = None) -> None:
