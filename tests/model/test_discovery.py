@@ -260,9 +260,9 @@ async def test_answers_are_kept_with_their_age_and_without_secrets(tmp_path: Pat
 
     assert [outcome.problem for outcome in outcomes] == [""]
     assert again.age(url) == "3 days ago"
-    found = again.find(f"{server.url}/v1/", "m")
+    found = again.answer(f"{server.url}/v1/")
     assert found is not None
-    assert found.window == 9_000
+    assert found.models["m"].window == 9_000
     assert "hidden" not in path.read_text()
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -276,7 +276,7 @@ async def test_a_silent_server_is_told_and_what_it_said_before_stays() -> None:
         outcomes = await refresh([Server(OPENAI, AddressSetting(url))], served, seconds=PATIENT)
 
     assert [outcome.problem for outcome in outcomes] == ["not reachable"]
-    assert served.find(url, "m") is not None
+    assert served.answer(url) is not None
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"http://a": 5}', '{"http://a": {"models": {}}}'])
@@ -305,7 +305,7 @@ async def test_servers_and_their_windows_are_found() -> None:
     urls = {(server.name, model): server.base_url for server in found for model in server.models}
     ollama, vllm = urls["Ollama", "ollama/qwen3:8b"], urls["vLLM", "openai/qwen3:8b"]
     assert ollama == f"http://127.0.0.1:{server.port}"
-    windows = [said.window for url in (ollama, vllm) if (said := catalog.served.find(url, "qwen3:8b"))]
+    windows = [said.models["qwen3:8b"].window for url in (ollama, vllm) if (said := catalog.served.answer(url))]
     assert windows == [32_768, 40_960]
     assert not [server for server in found if server.name == "llama.cpp"]
 

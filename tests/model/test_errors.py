@@ -11,8 +11,7 @@ from tui_agent.model.errors import (
     Failure,
     Target,
     classify,
-    concerns_reasoning,
-    concerns_roles,
+    concerns,
     retry_after,
     retry_delay,
     span,
@@ -196,7 +195,7 @@ def test_a_call_that_groq_cannot_read_is_asked_for_again(status: int | None) -> 
 def test_a_missing_item_of_reasoning_concerns_reasoning() -> None:
     error = classify(error_of("Item with id 'rs_68c' not found.", 404), TARGET, now=NOW)
 
-    assert concerns_reasoning(error)
+    assert concerns(error, "reasoning")
 
 
 @pytest.mark.parametrize(
@@ -239,8 +238,8 @@ def test_only_refused_reasoning_concerns_reasoning() -> None:
     refused = classify(Failure("messages.1.content.0: Invalid `signature` in `thinking` block", 400), TARGET, now=NOW)
     other = classify(Failure("max_tokens: too small", 400), TARGET, now=NOW)
 
-    assert concerns_reasoning(refused)
-    assert not concerns_reasoning(other)
+    assert concerns(refused, "reasoning")
+    assert not concerns(other, "reasoning")
 
 
 @pytest.mark.parametrize("status", [400, 500])
@@ -256,8 +255,8 @@ def test_a_template_that_wants_alternating_roles_is_not_asked_the_same_again(tex
     error = classify(Failure(text, status), TARGET, now=NOW)
 
     assert error.kind is ErrorKind.INVALID_REQUEST
-    assert concerns_roles(error)
-    assert not concerns_roles(classify(Failure("max_tokens: too small", 400), TARGET, now=NOW))
+    assert concerns(error, "roles")
+    assert not concerns(classify(Failure("max_tokens: too small", 400), TARGET, now=NOW), "roles")
 
 
 @pytest.mark.parametrize(

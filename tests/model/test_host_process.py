@@ -183,7 +183,7 @@ async def main():
     host = await link.start({}, None)
     print(host.pid, flush=True)
     if sys.argv[1] == "ready":
-        await host.wait_ready()
+        await host.host.take()
     print("now", flush=True)
     await asyncio.Event().wait()
 asyncio.run(main())

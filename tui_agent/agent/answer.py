@@ -24,7 +24,7 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.request import ModelRequest
 from tui_agent.lazy import dataclass
 from tui_agent.model import protocol
-from tui_agent.model.errors import loading_delay, retry_delay
+from tui_agent.model.errors import LOADING_DELAY, LOADING_PATIENCE, retry_delay
 from tui_agent.model.protocol import (
     ErrorKind,
     Finished,
@@ -183,11 +183,10 @@ class Answerer:
                 raise
             except ModelError as error:
                 is_loading = error.kind is ErrorKind.LOADING
-                delay = (
-                    loading_delay(loading)
-                    if is_loading
-                    else retry_delay(self._ports.retry, number, error, self._ports.random)
-                )
+                if is_loading:
+                    delay = LOADING_DELAY if loading < LOADING_PATIENCE else None
+                else:
+                    delay = retry_delay(self._ports.retry, number, error, self._ports.random)
                 if delay is None:
                     self._finish(attempt.entry(error=error.message))
                     raise

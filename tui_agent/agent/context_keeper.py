@@ -62,7 +62,7 @@ from tui_agent.context.tokens import image_tokens, images_of
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.errors import UserFacingError
 from tui_agent.lazy import dataclass
-from tui_agent.model.errors import concerns_roles
+from tui_agent.model.errors import concerns
 from tui_agent.model.protocol import ModelError
 from tui_agent.session.effort import Effort, EffortInForce
 from tui_agent.session.entries import (
@@ -339,7 +339,7 @@ class ContextKeeper:
 
     def after_refusal(self, error: ModelError) -> bool:
         """Learn from a request that a server refused; returns whether the next one has another form, and may pass."""
-        if not concerns_roles(error) or not self._ports.directory.learn_alternating(self.model):
+        if not concerns(error, "roles") or not self._ports.directory.learn_alternating(self.model):
             return False
         self._channel.emit(Notice("The server wants roles to alternate: messages of one role are sent as one now."))
         return True

@@ -9,7 +9,7 @@ def start_logging(*, debug: bool) -> None:
     """Log to a file, never to the screen; secrets are taken out."""
     from logging.handlers import RotatingFileHandler
 
-    from tui_agent.model.redaction import RedactingFormatter
+    from tui_agent.model.redaction import LOG_LINE, RedactingFormatter
 
     logging.raiseExceptions = False  # a log that can't be written, on a full disk, is no reason to write to the screen
     directory = log_dir()
@@ -21,7 +21,7 @@ def start_logging(*, debug: bool) -> None:
         )
     except OSError:
         handler = logging.NullHandler()
-    handler.setFormatter(RedactingFormatter())
+    handler.setFormatter(RedactingFormatter(LOG_LINE))
     logging.basicConfig(level=logging.DEBUG if debug else logging.INFO, handlers=[handler], force=True)
 
 

@@ -117,7 +117,7 @@ def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
 
 def is_usable(info: ModelInfo, available: dict[str, str], catalog: Catalog) -> bool:
     """Whether requests to a model can be authorised, as far as can be told without sending one."""
-    return info.provider in available or catalog.is_set_up(info.id) or catalog.place(info.id).is_own
+    return info.provider in available or info.id in catalog.settings or catalog.place(info.id).is_own
 
 
 def price(info: ModelInfo) -> tuple[float, float] | None:

@@ -34,6 +34,9 @@ Origin = Literal["catalog", "config", "server", "assumed", "learnt"]
 HOUR_WRITE = 2.0
 """Times the price of what is sent that Anthropic asks for caching it for an hour."""
 _TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
+_WRITE_COST = "cache_creation_input_token_cost"
+_HOUR_COST = f"{_WRITE_COST}_above_1hr"
+_COSTS = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost", _WRITE_COST, _HOUR_COST)
 _REGION = re.compile(r"^(?:bedrock|azure)/[a-z]+(?:-[a-z]+)*(?:-\d)?/|^ft:|^[a-z]+/ft:")
 _THROUGH = {"openrouter", "vercel_ai_gateway", "litellm_proxy", "github_copilot"}
 """Providers that pass requests on to others' models, at their makers' prices."""
@@ -132,24 +135,21 @@ class Catalog:
         served: ServedModels | None = None,
         path: Path | None = None,
     ) -> None:
-        self._settings = dict(models or {})
+        self.settings = dict(models or {})
+        """Models of the settings; changed by ``use`` only."""
         self._providers = dict(providers or {})
         self._environ = dict(environ or {})
         self._rows = PriceList(path)
         self._infos: dict[str, ModelInfo] = {}
         self.served = served or ServedModels()
         """What servers said of their models; whoever adds to it calls ``forget``."""
-        self.addresses = Addresses(self._environ, self._settings, self._providers)
+        self.addresses = Addresses(self._environ, self.settings, self._providers)
         """Where requests go."""
 
     def use(self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]) -> None:
-        self._settings, self._providers = dict(models), dict(providers)
-        self.addresses = Addresses(self._environ, self._settings, self._providers)
+        self.settings, self._providers = dict(models), dict(providers)
+        self.addresses = Addresses(self._environ, self.settings, self._providers)
         self.forget()
-
-    def add(self, model: str, settings: ModelSettings) -> None:
-        self._settings[model] = settings
-        self._infos.pop(model, None)
 
     def forget(self) -> None:
         """Look everything up anew: a server was asked."""
@@ -187,8 +187,8 @@ class Catalog:
                 continue
             if (row.get("deprecation_date") or day) >= day:
                 ids.add(name if name.startswith(f"{provider.id}/") else f"{provider.id}/{name}")
-        own = [self.info(model) for model in self._settings]
-        return own + [self.info(model_id) for model_id in sorted(ids - set(self._settings))]
+        own = [self.info(model) for model in self.settings]
+        return own + [self.info(model_id) for model_id in sorted(ids - set(self.settings))]
 
     def can_chat(self, name: str) -> bool:
         """Tell whether nothing is known of a model that speaks against chatting with it: it doesn't embed or draw."""
@@ -196,15 +196,12 @@ class Catalog:
 
     def knows(self, model: str) -> bool:
         """Tell whether anything is known of a model that goes by exactly this name where it is asked."""
-        if model in self._settings or self._served(model) is not None or self._exact(model) is not None:
+        if model in self.settings or self._served(model) is not None or self._exact(model) is not None:
             return True
         # At a host of many, or behind a gateway, a model may be another's than its provider's.
         provider = self.provider(model)
         is_host = provider in PROVIDERS and provider not in _OWN_ONLY
         return (is_host or bool(self.place(model).source)) and self._related(model) is not None
-
-    def is_set_up(self, model: str) -> bool:
-        return model in self._settings
 
     def place(self, model: str) -> AddressSetting:
         return self.addresses.of(provider_of(self.provider(model)), model)
@@ -298,35 +295,48 @@ class Catalog:
     def _served(self, model: str) -> ServedModel | None:
         """Return what a model's server said of it; a private one that has one model serves it under every name."""
         url = self.place(model).url
-        return self.served.find(url, name_of(model)) or (self.served.only(url) if is_private(url) else None)
+        answer = self.served.answer(url) if url else None
+        models = answer.models if answer is not None else {}
+        only = next(iter(models.values())) if len(models) == 1 and is_private(url) else None
+        return models.get(name_of(model), only)
 
     def _build(self, model: str) -> ModelInfo:
         provider, place = self.provider(model), self.place(model)
-        row, spelling = self._row(model), spelled(model)
+        row, spelling, families = self._row(model), spelled(model), self._rows.corrections.get("family", ())
         if row is not None:
             info = _from_row(model, provider, row)
-        elif family := next((row for row in self._rows.families if re.match(row["pattern"], spelling)), None):
+        elif family := next((row for row in families if re.match(row["pattern"], spelling)), None):
             info = replace(_from_row(model, provider, family), tools=True, origin="assumed")
         else:
-            marked = _marked(model, provider)
-            info = ModelInfo(model, provider, ASSUMED_WINDOW, origin="assumed", cache_marks=marked)
+            info = ModelInfo(model, provider, ASSUMED_WINDOW, origin="assumed")
         maker = maker_of(spelling)
         is_own = maker is None or maker.open or provider_of(provider).local_url is not None
         if is_own and is_private(place.url):
             # It runs with whatever window somebody gave it when he started it.
             info = replace(info, context_window=min(info.context_window, ASSUMED_WINDOW), max_output=None)
             info = replace(info, prices=(), origin="assumed")
-        if self._wire(model, provider) == "messages" and "claude" in model:
-            info = replace(info, cache_marks=True)
+        info = replace(info, cache_marks=self._takes_marks(model, provider))
         if (served := self._served(model)) is not None:
-            info = _with_served(info, served)
-        settings = self._settings.get(model)
-        return info if settings is None else _with_settings(info, settings)
+            info = _overlaid(info, served, served.window, "server", _prices_of(served, 1, hour_write=None))
+            info = replace(info, efforts=()) if served.reasoning is False else info
+        settings = self.settings.get(model)
+        if settings is None:
+            return info
+        hour_write = None if settings.cache_write_price is None else HOUR_WRITE
+        prices = _prices_of(settings, 1_000_000, hour_write=hour_write)
+        info = _overlaid(info, settings, settings.context_window, "config", prices)
+        return replace(
+            info,
+            efforts=tuple(Effort) if info.reasoning and not info.efforts else info.efforts,
+            cache_marks=info.cache_marks if settings.cache_marks is None else settings.cache_marks,
+        )
 
-    def _wire(self, model: str, provider: str) -> str | None:
-        tables = (self._settings.get(model), self._providers.get(provider))
+    def _takes_marks(self, model: str, provider: str) -> bool:
+        """Tell whether a model takes Anthropic's cache marks: by its provider, or by the format it is spoken to in."""
+        tables = (self.settings.get(model), self._providers.get(provider))
         chosen = next((table.wire for table in tables if table is not None and table.wire), None)
-        return chosen or provider_of(provider).wire_of(name_of(model))
+        wire = chosen or provider_of(provider).wire_of(name_of(model))
+        return "claude" in model and (provider in _MARKED_PROVIDERS or wire == "messages")
 
 
 def name_of(model: str) -> str:
@@ -351,7 +361,6 @@ def _from_row(model: str, provider: str, row: Row) -> ModelInfo:
         vision=bool(row.get("supports_vision")),
         tools=bool(row.get("supports_function_calling")),
         reasoning=bool(row.get("supports_reasoning")),
-        cache_marks=_marked(model, provider),
         efforts=_efforts(model, row),
         max_effort="max" if row.get("supports_max_reasoning_effort") else "xhigh",
         responses_only=row.get("mode") == "responses",
@@ -380,62 +389,43 @@ def _efforts(model: str, row: Row) -> tuple[Effort, ...]:
     )
 
 
-def _marked(model: str, provider: str) -> bool:
-    return provider in _MARKED_PROVIDERS and "claude" in model
-
-
 def _prices(row: Row) -> Iterator[Prices]:
     if row.get("input_cost_per_token") is None:
         return
     sizes = sorted(int(match[1]) for key in row if (match := _TIER.fullmatch(key)))
-    written = "cache_creation_input_token_cost"
     for size in (0, *sizes):
         suffix = f"_above_{size}k_tokens" if size else ""
-
-        def price(name: str, fallback: float, suffix: str = suffix) -> float:
-            value = row.get(f"{name}{suffix}", row.get(name))
-            return float(value) if isinstance(value, int | float) else fallback
-
-        sent = price("input_cost_per_token", 0.0)
+        named = {name: row.get(f"{name}{suffix}", row.get(name)) for name in _COSTS}
+        price = {name: float(value) for name, value in named.items() if isinstance(value, int | float)}
+        sent = price.get("input_cost_per_token", 0.0)
         yield Prices(
             input=sent,
-            output=price("output_cost_per_token", 0.0),
-            cache_read=price("cache_read_input_token_cost", sent),
-            cache_write=price(written, sent),
+            output=price.get("output_cost_per_token", 0.0),
+            cache_read=price.get("cache_read_input_token_cost", sent),
+            cache_write=price.get(_WRITE_COST, sent),
             over=size * 1000,
-            cache_write_hour=price(f"{written}_above_1hr", HOUR_WRITE * sent) if written in row else None,
+            cache_write_hour=price.get(_HOUR_COST, HOUR_WRITE * sent) if _WRITE_COST in row else None,
         )
 
 
-def _with_served(info: ModelInfo, served: ServedModel) -> ModelInfo:
-    reasoning = info.reasoning if served.reasoning is None else served.reasoning
-    return replace(
-        _overlaid(info, served),
-        context_window=served.window or info.context_window,
-        prices=_prices_of(served, 1, hour_write=None) or info.prices,
-        efforts=info.efforts if reasoning or served.reasoning is None else (),
-        origin=info.origin if served.window is None else "server",
-    )
-
-
-def _with_settings(info: ModelInfo, settings: ModelSettings) -> ModelInfo:
-    hour_write = None if settings.cache_write_price is None else HOUR_WRITE
-    chosen = _overlaid(info, settings)
-    return replace(
-        chosen,
-        context_window=settings.context_window or info.context_window,
-        prices=_prices_of(settings, 1_000_000, hour_write=hour_write) or info.prices,
-        efforts=tuple(Effort) if chosen.reasoning and not info.efforts else info.efforts,
-        cache_marks=info.cache_marks if settings.cache_marks is None else settings.cache_marks,
-        origin=info.origin if settings.context_window is None else "config",
-    )
-
-
-def _overlaid(info: ModelInfo, said: ServedModel | ModelSettings) -> ModelInfo:
-    """Return what is known of a model with the abilities that its server or the settings name."""
+def _overlaid(
+    info: ModelInfo,
+    said: ServedModel | ModelSettings,
+    window: int | None,
+    origin: Origin,
+    prices: tuple[Prices, ...],
+) -> ModelInfo:
+    """Return what is known of a model with what its server or the settings name of it."""
     names = ("max_output", "vision", "tools", "reasoning")
     named = {name: value for name in names if (value := getattr(said, name)) is not None}
-    return replace(info, **named, without_tools=info.without_tools if said.tools is None else not said.tools)
+    return replace(
+        info,
+        **named,
+        without_tools=info.without_tools if said.tools is None else not said.tools,
+        context_window=window or info.context_window,
+        prices=prices or info.prices,
+        origin=info.origin if window is None else origin,
+    )
 
 
 def _prices_of(said: ServedModel | ModelSettings, tokens: int, *, hour_write: float | None) -> tuple[Prices, ...]:

@@ -98,15 +98,11 @@ def claude(name: str) -> Claude | None:
     if match is None:
         # Either of the first, or of a family to come.
         return _NONE if _FIRST.search(name) else _ALWAYS_BOUND
-    version = (5, 0) if match["preview"] else _version(match["after"] or match["before"])
+    version = (5, 0) if match["preview"] else _NEWEST
+    if number := match["after"] or match["before"]:
+        major, _dot, minor = number.replace("-", ".").partition(".")
+        version = int(major), int(minor or 0)
     return next(row for since, row in _TABLE[match["family"]] if version >= since)
-
-
-def _version(text: str | None) -> _Version:
-    if not text:
-        return _NEWEST
-    major, _dot, minor = text.replace("-", ".").partition(".")
-    return int(major), int(minor or 0)
 
 
 BUDGETS = {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tui_agent.context.request import Message, ModelRequest
 from tui_agent.lazy import LazyPattern, dataclass
-from tui_agent.model.errors import Failure, classify, concerns_reasoning
+from tui_agent.model.errors import Failure, classify, concerns
 from tui_agent.model.logins import LoginError
 from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent
 from tui_agent.model.providers import WireName
@@ -261,7 +261,7 @@ class ProviderClient:
         if named:
             learnt.fields |= named
             return True
-        if not attempt.with_reasoning or not concerns_reasoning(error):
+        if not attempt.with_reasoning or not concerns(error, "reasoning"):
             return False
         attempt.with_reasoning = False
         if blobs := _blobs(attempt.request):

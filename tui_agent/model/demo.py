@@ -25,7 +25,7 @@ from tui_agent.model.protocol import (
 from tui_agent.session.entries import Usage
 
 if TYPE_CHECKING:
-    from tui_agent.model.demo_script import DemoScript, DemoTurn
+    from tui_agent.model.demo_script import DemoTurn
 
 DEMO_MODEL = "demo"
 """The model's id."""
@@ -70,27 +70,22 @@ class DemoClient:
         self._cached: tuple[bytes, ...] = ()
         self._answered: Counter[bytes] = Counter()
 
-    @property
-    def _script(self) -> "DemoScript":
-        from tui_agent.model.demo_script import load_script
-
-        return load_script()
-
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Stream the next step of the script.
 
         Raises:
             ModelError: the request is bigger than the demo's window.
         """
-        from tui_agent.model.demo_script import next_turn, pieces
+        from tui_agent.model.demo_script import load_script, next_turn, pieces
 
+        script = load_script()
         lines = tuple(request_bytes(request).splitlines(keepends=True))
         tokens = _tokens(lines)
         if tokens > self._window:
-            message = self._script.overflow.replace("{window}", f"{self._window:,}")
+            message = script.overflow.replace("{window}", f"{self._window:,}")
             raise ModelError(ErrorKind.CONTEXT_OVERFLOW, message, window=self._window)
         said = sha256(b"".join(lines[len(request.tools) :])).digest()
-        turn = next_turn(self._script, request, self._answered[said])
+        turn = next_turn(script, request, self._answered[said])
         self._answered[said] += 1
         for thought in pieces(turn.thinking):
             yield ReasoningDelta(thought)

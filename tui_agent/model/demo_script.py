@@ -92,9 +92,6 @@ class Scenario(_Data):
             return self.step(step.next) or step
         return self.steps[self.steps.index(step) + 1]
 
-    def matches(self, text: str) -> bool:
-        return any(_says(text, phrase) for phrase in self.phrases)
-
 
 class DemoScript(_Data):
     """Everything the demo model can say, and the files of the project it works in."""
@@ -112,10 +109,6 @@ class DemoScript(_Data):
 
     def scenario(self, name: str) -> Scenario | None:
         return next((scenario for scenario in self.scenarios if scenario.name == name), None)
-
-    @property
-    def menu(self) -> str:
-        return "\n".join(f"- {scenario.help}" for scenario in self.scenarios if scenario.help)
 
 
 @lru_cache(maxsize=1)
@@ -146,7 +139,8 @@ def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoT
     if request.tool_choice == "none":
         return DemoTurn(script.wrap_up.strip())
     scenario, step = _where(script, request.messages, take)
-    text = _addressed(script, request.messages, step.say.strip()).replace("{menu}", script.menu)
+    menu = "\n".join(f"- {scenario.help}" for scenario in script.scenarios if scenario.help)
+    text = _addressed(script, request.messages, step.say.strip()).replace("{menu}", menu)
     if not {call.tool for call in step.calls} <= {tool.name for tool in request.tools}:
         return DemoTurn(f"{text}\n\n{script.unavailable.strip()}", step.think)
     digest = sha256(request_bytes(request)).hexdigest()[:8]
@@ -195,7 +189,7 @@ def _chosen(script: DemoScript, prompt: Message) -> Scenario:
     typed = next((part.text for part in reversed(prompt.content) if isinstance(part, ContentText)), "")
     for text in (_unwrapped(typed), prompt.text):
         for scenario in script.scenarios:
-            if scenario.matches(text):
+            if any(_says(text, phrase) for phrase in scenario.phrases):
                 return scenario
     return script.scenarios[-1]
 

@@ -78,26 +78,18 @@ def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Ser
 
     ``models`` are those of the settings and the one in use.
     """
+    providers = ((model, provider_of(model.partition("/")[0])) for model in models if model)
+    places = [(provider, addresses.of(provider, model), model) for model, provider in providers]
+    asked = [*(row for row in places if row[1].is_own), *((*row, "") for row in addresses.overridden())]
+    gateways = (provider for provider in map(provider_of, keys.available()) if provider.lists_models)
+    asked += [(provider, addresses.of(provider), "") for provider in gateways]
     found: dict[str, Server] = {}
-
-    def add(provider: Provider, place: AddressSetting, model: str | None = None) -> None:
+    for provider, place, model in asked:
         if place.url and place.url not in found:
             # A key from the environment is the provider's, or that of the address the environment or the provider's
             # table names; one model's own address gets only a key that is set up with it.
-            is_models = model is not None and place.source.startswith("models.")
-            key = keys.own(model) if model is not None and is_models else keys.find(provider)
+            key = keys.own(model) if model and place.source.startswith("models.") else keys.find(provider)
             found[place.url] = Server(provider, place, request_headers(provider, key))
-
-    for model in filter(None, models):
-        provider = provider_of(model.partition("/")[0])
-        place = addresses.of(provider, model)
-        if place.is_own:
-            add(provider, place, model)
-    for provider, place in addresses.overridden():
-        add(provider, place)
-    for name in keys.available():
-        if (provider := provider_of(name)).lists_models:
-            add(provider, addresses.of(provider))
     return list(found.values())
 
 

@@ -7,7 +7,6 @@ reports; the tests hold one of each.
 import ast
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from tui_agent.json_text import as_dict, as_text, loads, objects
@@ -169,7 +168,7 @@ def _int(text: str) -> int:
 _CLASSES = LazyPattern(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)\w*(?::|\s-)\s*)+")
 _STATUS_WORDS = LazyPattern(r"^Error code: \d+(?: - |$)")
 _BYTES = LazyPattern(r"b(['\"]).*?\1(?=$|\s)", re.DOTALL)
-_PAGE = LazyPattern(r"<(?:!doctype|!--|\?xml|html|head|body|title|center|h1|Error>|Response)", re.IGNORECASE)
+PAGE = LazyPattern(r"<(?:!doctype|!--|\?xml|html|head|body|title|center|h1|Error>|Response)", re.IGNORECASE)
 _TITLE = LazyPattern(r"<(title|h1|message)\b[^>]*>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 _STATUS_TAG = LazyPattern(r"<([45]\d\d)>\s*")
 """How DashScope begins each of its messages."""
@@ -201,19 +200,19 @@ def read_body(text: str) -> ErrorBody:
         found = _parse(text)
         if found is None:
             break
-        codes += _codes(found)
-        status = status or _number(found)
-        inner = _message_of(found, text).strip()
-        if inner == text:
+        inner = _inner(found)
+        levels = (found, inner, *objects(inner.get("details")))
+        names = (as_text(level.get(key)).lower() for level in levels for key in _CODE_KEYS)
+        codes += filter(None, (re.sub(r"[^a-z0-9]", "", name) for name in names))
+        numbers = (level.get(key) for level in (inner, found) for key in ("status_code", "code", "status"))
+        status = status or next((n for n in numbers if isinstance(n, int) and 400 <= n < 600), None)
+        message = _message_of(found, text).strip()
+        if message == text:
             break
-        text = inner
+        text = message
     if tag := _STATUS_TAG.match(text):
         text, status = text[tag.end() :], status or int(tag[1])
     return ErrorBody(redact(text), tuple(dict.fromkeys(codes)), status)
-
-
-def is_page(text: str) -> bool:
-    return bool(_PAGE.match(text.lstrip()))
 
 
 def _bare(text: str) -> str:
@@ -223,7 +222,7 @@ def _bare(text: str) -> str:
             text = ast.literal_eval(match[0]).decode("utf-8", "replace")
         except (ValueError, SyntaxError):
             return text
-    if _PAGE.match(text):
+    if PAGE.match(text):
         title = _TITLE.search(text)
         from html import unescape
 
@@ -251,20 +250,6 @@ def _inner(data: dict[str, Any]) -> dict[str, Any]:
     within = as_dict(data.get("response")).get("error")  # OpenAI's response.failed
     several = objects(data.get("errors"))  # Cloudflare
     return as_dict(within) or (several[0] if several else as_dict(data.get("error", data)))
-
-
-def _codes(data: dict[str, Any]) -> Iterator[str]:
-    inner = _inner(data)
-    for level in (data, inner, *objects(inner.get("details"))):
-        for key in _CODE_KEYS:
-            if code := re.sub(r"[^a-z0-9]", "", as_text(level.get(key)).lower()):
-                yield code
-
-
-def _number(data: dict[str, Any]) -> int | None:
-    inner = _inner(data)
-    values = (level.get(key) for level in (inner, data) for key in ("status_code", "code", "status"))
-    return next((value for value in values if isinstance(value, int) and 400 <= value < 600), None)
 
 
 def _message_of(data: dict[str, Any], text: str) -> str:

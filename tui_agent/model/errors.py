@@ -51,16 +51,23 @@ def describe(error: BaseException, secrets: Iterable[str] = ()) -> dict[str, Any
     """Return the facts of a failure, as the fields of ``errors.Failure``, without ``secrets`` and their like."""
     chain = list(_chain(error))
     response = next((found for found in map(_response, chain) if found is not None), None)
+    names = {base.__name__ for each in chain for base in type(each).__mro__}
+    facts: dict[str, Any]
     if response is not None and response.status_code >= 400:
-        return {
-            "status": response.status_code,
-            "headers": wait_headers(response.headers),
-            "text": _clean(_body(chain, response) or str(error), secrets),
-        }
-    cause = _cause(chain)
-    if cause is not None:
-        return {"cause": cause, "text": _clean(str(error), secrets)}
-    return {"status": _status(chain), "headers": {}, "text": _clean(_words(chain), secrets)}
+        facts = {"status": response.status_code, "headers": wait_headers(response.headers)}
+        text = _body(chain, response) or str(error)
+    elif cause := next((cause for cause, classes in _CAUSES if names.intersection(classes)), None):
+        facts, text = {"cause": cause}, str(error)
+    else:
+        # The status of a provider's adapter counts before that of litellm's own classes.
+        by_trust = sorted(chain, key=lambda each: type(each).__module__ == "litellm.exceptions")
+        numbers = (getattr(each, "status_code", None) for each in by_trust)
+        status = next((number for number in numbers if isinstance(number, int) and 400 <= number < 600), None)
+        texts = [str(getattr(each, "message", None) or each) for each in chain]
+        facts, text = {"status": status, "headers": {}}, next((text for text in texts if "{" in text), texts[0])
+    # litellm appends tracebacks to some messages, and repeats others as what they were made from.
+    text = text.partition("\nTraceback (most recent call last)")[0].partition(" Original exception: ")[0]
+    return {**facts, "text": redact(text[:_TEXT_LENGTH], secrets)}
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -98,29 +105,6 @@ def _body(chain: list[BaseException], response: Any) -> str:
     except RuntimeError:  # a streamed body that nobody read
         text = ""
     return text if isinstance(text, str) else ""
-
-
-def _cause(chain: list[BaseException]) -> str | None:
-    names = {base.__name__ for error in chain for base in type(error).__mro__}
-    return next((cause for cause, classes in _CAUSES if names.intersection(classes)), None)
-
-
-def _status(chain: list[BaseException]) -> int | None:
-    """Return a status, of a provider's adapter rather than of litellm's own classes."""
-    by_trust = sorted(chain, key=lambda error: type(error).__module__ == "litellm.exceptions")
-    statuses = (getattr(error, "status_code", None) for error in by_trust)
-    return next((status for status in statuses if isinstance(status, int) and 400 <= status < 600), None)
-
-
-def _words(chain: list[BaseException]) -> str:
-    texts = [str(getattr(error, "message", None) or error) for error in chain]
-    return next((text for text in texts if "{" in text), texts[0])
-
-
-def _clean(text: str, secrets: Iterable[str]) -> str:
-    # litellm appends tracebacks to some messages, and repeats others as what they were made from.
-    text = text.partition("\nTraceback (most recent call last)")[0].partition(" Original exception: ")[0]
-    return redact(text[:_TEXT_LENGTH], secrets)
 
 
 # How long a provider asks to wait: headers and texts in the forms providers use.
@@ -376,14 +360,14 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
     return ModelError(kind, message, retry_after=wait, status=status)
 
 
-def concerns_reasoning(error: ModelError) -> bool:
-    """Tell whether a provider refused the reasoning that was sent back, so that the same call may pass without."""
-    return error.kind is ErrorKind.INVALID_REQUEST and bool(_THINKING.search(error.message))
+def concerns(error: ModelError, what: Literal["reasoning", "roles"]) -> bool:
+    """Tell what a request was refused for.
 
-
-def concerns_roles(error: ModelError) -> bool:
-    """Tell whether a server's chat template refused two messages of one role in a row."""
-    return error.kind is ErrorKind.INVALID_REQUEST and bool(_ROLES.search(error.message))
+    ``reasoning`` that was sent back: the same call may pass without. ``roles``: the server's chat template refuses two
+    messages of one role in a row.
+    """
+    pattern = _THINKING if what == "reasoning" else _ROLES
+    return error.kind is ErrorKind.INVALID_REQUEST and bool(pattern.search(error.message))
 
 
 def _kind_by_code(body: ErrorBody, status: int | None) -> ErrorKind | None:
@@ -502,11 +486,6 @@ RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOAD
 
 LOADING_DELAY, LOADING_PATIENCE = 2.0, 900.0
 """Seconds between two looks at a server that loads a model, and how long it may take."""
-
-
-def loading_delay(waited: float) -> float | None:
-    """Return the seconds to wait for a server that loads the model, None after ``LOADING_PATIENCE`` of them."""
-    return LOADING_DELAY if waited < LOADING_PATIENCE else None
 
 
 def retry_delay(settings: RetrySettings, attempt: int, error: ModelError, random: Callable[[], float]) -> float | None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
+from tui_agent.json_text import as_dict, as_text
 from tui_agent.lazy import dataclass
 from tui_agent.paths import config_dir
 from tui_agent.session.locks import FileLock
@@ -70,22 +71,6 @@ def system_keyring() -> Keyring | None:
     return backend if is_safe else None
 
 
-def _unpacked(secret: str) -> dict[str, Any]:
-    try:
-        table = json.loads(secret) if secret.startswith("{") else {"key": secret}
-    except ValueError:
-        table = {}
-    return table if isinstance(table, dict) else {}
-
-
-def _login(entry: dict[str, Any]) -> Login | None:
-    key, expires = entry.get("key"), entry.get("expires", 0)
-    texts = {name: text for name in ("refresh", "client") if isinstance(text := entry.get(name), str)}
-    if not isinstance(key, str) or not key:
-        return None
-    return Login(key, expires=expires if isinstance(expires, int | float) else 0.0, **texts)
-
-
 class Logins:
     """The keys of one user, by provider. ``keyring`` finds where they are kept beside the file."""
 
@@ -102,9 +87,17 @@ class Logins:
     def find(self, provider: str) -> Login | None:
         """Return a provider's key, None when there is none or the keyring does not give it."""
         entry = self._read().get(provider)
-        if entry is None:
+        if entry is not None and entry.get("keyring"):
+            secret = self._keyring_key(provider)
+            try:
+                entry = as_dict(json.loads(secret)) if secret.startswith("{") else {"key": secret}
+            except ValueError:
+                entry = None
+        if entry is None or not (key := as_text(entry.get("key"))):
             return None
-        return _login(_unpacked(self._keyring_key(provider)) if entry.get("keyring") else entry)
+        expires = entry.get("expires", 0)
+        texts = {name: text for name in ("refresh", "client") if isinstance(text := entry.get(name), str)}
+        return Login(key, expires=expires if isinstance(expires, int | float) else 0.0, **texts)
 
     def warm(self) -> None:
         for provider in self:

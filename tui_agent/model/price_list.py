@@ -37,28 +37,31 @@ class PriceList:
         self._found: dict[str, Row | None] = {}
 
     def get(self, name: str) -> Row | None:
-        if self._is_read:
+        if "all" in self.__dict__:  # the whole list was read
             return self.all.get(name)
         if name not in self._found:
             key = f"\n{json.dumps(name)}: "
             start = self._text.find(key)
             text = self._text[start + len(key) : self._text.find("\n", start + 1)].removesuffix(",")
-            row = self._corrected(name, json.loads(text) if start >= 0 else {})
+            row = {**(json.loads(text) if start >= 0 else {}), **self._fixed.get(name, {})}
             self._found[name] = row if can_chat(row) else None
         return self._found[name]
 
-    def _corrected(self, name: str, row: Row) -> Row:
-        return {**row, **self._fixed.get(name, {})}
-
     def named_like(self, spelling: str) -> list[str]:
         """Return the names that mean the model of a spelling, of the most exact match there is."""
-        index = self._index if self._is_read else _by_spelling(self._candidates(spelling))
+        if "all" in self.__dict__:
+            index = self._index
+        else:
+            *_steps, broadest = broader(spelling)
+            pieces = _PIECES.findall(broadest)
+            near = [name for name in self._names if all(piece in name.lower() for piece in pieces)]
+            index = _by_spelling(near if len(broadest) >= _SHORTEST else [])
         return next((index[step] for step in broader(spelling) if step in index), [])
 
     @cached_property
     def all(self) -> Mapping[str, Row]:
         data = {**self._fixed, **json.loads(self._text)}
-        rows = {name: self._corrected(name, row) for name, row in data.items()}
+        rows = {name: {**row, **self._fixed.get(name, {})} for name, row in data.items()}
         return {name: row for name, row in rows.items() if can_chat(row)}
 
     @cached_property
@@ -73,12 +76,12 @@ class PriceList:
         return f"{row['source']}, {row['date']}"
 
     @cached_property
-    def families(self) -> list[Row]:
-        """What a model has at least that only its family is known of: ``pattern`` and a row's fields."""
-        return list(self._table.get("family", ()))
+    def corrections(self) -> dict[str, Any]:
+        """The tables of the corrections.
 
-    @cached_property
-    def _table(self) -> dict[str, Any]:
+        Each ``family`` has a ``pattern`` and a row's fields: what a model has at least that only its family is known
+        of.
+        """
         if self._corrections is None:
             return {}
         return tomllib.loads(self._corrections.read_text(encoding="utf-8"))
@@ -86,28 +89,15 @@ class PriceList:
     @cached_property
     def _fixed(self) -> dict[str, Row]:
         found: dict[str, Row] = {}
-        for correction in self._table.get("row", ()):
+        for correction in self.corrections.get("row", ()):
             fields = {key: value for key, value in correction.items() if key not in {"names", "checked"}}
             for name in correction["names"]:
                 found[name] = {**found.get(name, {}), **fields}
         return found
 
-    @property
-    def _is_read(self) -> bool:
-        return "all" in self.__dict__
-
     @cached_property
     def _index(self) -> dict[str, list[str]]:
         return _by_spelling(self._names)
-
-    def _candidates(self, spelling: str) -> list[str]:
-        *_steps, broadest = broader(spelling)
-        if len(broadest) < _SHORTEST:
-            return []
-        names = [(name.lower(), name) for name in self._names]
-        for piece in _PIECES.findall(broadest):
-            names = [name for name in names if piece in name[0]]
-        return [name for _lower, name in names]
 
     @cached_property
     def _names(self) -> tuple[str, ...]:

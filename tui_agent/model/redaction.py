@@ -12,11 +12,11 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     return remove_secrets(remove_known(text, secrets))
 
 
+LOG_LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
 class RedactingFormatter(logging.Formatter):
     """A log formatter whose lines, tracebacks included, went through ``redact``."""
-
-    def __init__(self, pattern: str = "%(asctime)s %(levelname)s %(name)s: %(message)s") -> None:
-        super().__init__(pattern)
 
     def format(self, record: logging.LogRecord) -> str:
         return redact(super().format(record))

@@ -95,9 +95,7 @@ class Router:
         self._find_again()
 
     def add(self, model: str, settings: ModelSettings) -> None:
-        self._models[model] = settings
-        self._catalog.add(model, settings)
-        self._find_again()
+        self.use({**self._models, model: settings}, self._providers)
 
     def _find_again(self) -> None:
         self.keys = Keys(self.environ, providers=self._providers, models=self._models, logins=self.logins)

@@ -67,16 +67,6 @@ class ServedModels:
         """Return what the server at an address said last, None when it was never asked or said nothing."""
         return self._known().get(plain_url(url))
 
-    def find(self, url: str, name: str) -> ServedModel | None:
-        answer = self.answer(url) if url else None
-        return answer.models.get(name) if answer is not None else None
-
-    def only(self, url: str) -> ServedModel | None:
-        """Return what the server at an address said of its only model, None when it has several or none."""
-        answer = self.answer(url)
-        models = list(answer.models.values()) if answer is not None else []
-        return models[0] if len(models) == 1 else None
-
     def age(self, url: str) -> str:
         """Return how long ago the server at an address was asked, as people say it; "" when it wasn't."""
         answer = self.answer(url)
@@ -99,8 +89,14 @@ class ServedModels:
             log.warning("what servers said of their models is not kept: %s", error)
 
     def _known(self) -> dict[str, ServerAnswer]:
+        if self._answers is None and self._path is not None and self._path.is_file():
+            try:
+                kept = loads(self._path.read_bytes()).items()
+                self._answers = {url: ServerAnswer.model_validate(answer) for url, answer in kept}
+            except (OSError, ValueError, ValidationError, AttributeError) as error:
+                log.warning("what servers said of their models cannot be read and is asked anew: %s", error)
         if self._answers is None:
-            self._answers = _load(self._path)
+            self._answers = {}
         return self._answers
 
 
@@ -111,13 +107,3 @@ def ago(seconds: float) -> str:
             count = int(seconds // size)
             return f"{count} {unit}{'s' if count > 1 else ''} ago"
     return "just now"
-
-
-def _load(path: Path | None) -> dict[str, ServerAnswer]:
-    if path is None or not path.is_file():
-        return {}
-    try:
-        return {url: ServerAnswer.model_validate(answer) for url, answer in loads(path.read_bytes()).items()}
-    except (OSError, ValueError, ValidationError, AttributeError) as error:
-        log.warning("what servers said of their models cannot be read and is asked anew: %s", error)
-        return {}

@@ -66,22 +66,21 @@ class BrowserSignIn:
         port, path = how.callback
         self._state = secrets.token_urlsafe(12)
         self._callback = Callback(port, path or f"/callback/{self._state}", self._state if client else None)
+        self._back = ""
+        """Where the browser is sent to in the end."""
 
     async def __aenter__(self) -> Self:
         try:
             await self._callback.listen()
         except OSError as error:
             raise SignInError(f"No port of this machine is free for the browser to come back to: {error}.") from None
+        self._back = f"http://localhost:{self._callback.port}{self._callback.path}"
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._callback.close()
-
-    @property
-    def _back(self) -> str:
-        return f"http://localhost:{self._callback.port}{self._callback.path}"
 
     @property
     def url(self) -> str:
@@ -189,7 +188,8 @@ class DeviceSignIn:
                 while (login := await self._asked()) is None:
                     pass
         except TimeoutError:
-            raise self._ended() from None
+            ended = f"Nobody entered the code at {self.url} as long as it was good. Sign in again for another."
+            raise SignInError(ended) from None
         return login
 
     async def _asked(self) -> Login | None:
@@ -207,13 +207,10 @@ class DeviceSignIn:
             self._interval = _number(table.get("interval")) or self._interval + _INTERVAL
             return None
         if error == "expired_token":
-            raise self._ended()
+            raise TimeoutError
         if error == "access_denied":
             raise SignInError(f"{provider.name} did not let you in: the sign-in was refused there.")
         return _login(provider, _accepted(provider, status, table, self._given.values()), self._client)
-
-    def _ended(self) -> SignInError:
-        return SignInError(f"Nobody entered the code at {self.url} as long as it was good. Sign in again for another.")
 
 
 async def renew(logins: Logins, provider: Provider, refused: str = "", now: Callable[[], float] = time.time) -> bool:

@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import socket
-from types import TracebackType
-from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
 _DONE = "You are logged in. You can close this page and go back to the terminal."
@@ -47,15 +45,6 @@ class Callback:
     def close(self) -> None:
         if self._server is not None:
             self._server.close()
-
-    async def __aenter__(self) -> Self:
-        await self.listen()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, ValueError):

@@ -120,9 +120,7 @@ class HostClient:
             for heard in reader.end():
                 yield heard
         finally:
-            if last not in lines.LAST:
-                link.cancel(number)
-            link.close(number)
+            link.close(number, cancel=last not in lines.LAST)
 
     async def _submit(self, call: dict[str, Any]) -> tuple[Link, int, Inbox]:
         """Hand a request to the host. One that died or hung unnoticed is replaced: the provider was sent nothing."""
@@ -152,8 +150,7 @@ class HostClient:
         try:
             await self._next(link, inbox, 0)
         except BaseException:
-            link.cancel(number)
-            link.close(number)
+            link.close(number, cancel=True)
             raise
         return link, number, inbox
 
@@ -163,15 +160,12 @@ class HostClient:
             async with asyncio.timeout(seconds + self.settings.answer_timeout):
                 return await inbox.take()
         except HostGoneError as error:
-            raise self._gone(str(error)) from None
+            reason = str(error)
         except TimeoutError:
             log.warning("the model host hangs and is ended")
             link.kill()
-            raise self._gone("it hung") from None
-
-    @staticmethod
-    def _gone(reason: str) -> ModelError:
-        return ModelError(ErrorKind.HOST, f"The process that talks to providers ended ({reason}); it is started anew.")
+            reason = "it hung"
+        raise ModelError(ErrorKind.HOST, f"The process that talks to providers ended ({reason}); it is started anew.")
 
     # -- the process ------------------------------------------------------------------------------------------
 
@@ -212,7 +206,7 @@ class HostClient:
             link = await start(self._environ, self._log_path)
             try:
                 async with asyncio.timeout(self.settings.start_timeout):
-                    await link.wait_ready()
+                    await link.host.take()
             except BaseException:
                 link.kill()
                 raise

@@ -20,14 +20,14 @@ import threading
 import time
 import types
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
 
 from tui_agent.model.errors import describe
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.lines import LineReader, encode
-from tui_agent.model.redaction import RedactingFormatter
+from tui_agent.model.redaction import LOG_LINE, RedactingFormatter
 
 log = logging.getLogger("tui_agent.host")
 
@@ -80,14 +80,12 @@ class Connection:
                     case {"op": "shutdown"}:
                         return
                     case {"op": "stream", "id": number}:
-                        self._begin(number, self._answer(number, line["call"], line["limits"]))
+                        answering = self._answer(number, line["call"], line["limits"])
+                        task = self._tasks[number] = asyncio.create_task(answering)
+                        task.add_done_callback(partial(self._tasks.pop, number))
                     case {"op": "cancel", "id": number}:
-                        if task := self._tasks.get(number):
-                            task.cancel()
-
-    def _begin(self, number: int, answering: Coroutine[Any, Any, None]) -> None:
-        task = self._tasks[number] = asyncio.create_task(answering)
-        task.add_done_callback(lambda _task: self._tasks.pop(number, None))
+                        if number in self._tasks:
+                            self._tasks[number].cancel()
 
     async def _answer(self, number: int, call: dict[str, Any], limits: dict[str, Any]) -> None:
         send = partial(self._send, number)
@@ -111,7 +109,10 @@ def load() -> Any:
     os.environ["LITELLM_MODE"] = "PRODUCTION"
     os.environ["LITELLM_LOG"] = "ERROR"
     module = types.ModuleType(_ENCODING_MODULE)
-    module.__dict__["encoding"] = _Encoding()
+    # Stands in for a tokenizer: nothing here counts tokens, and the real one takes 60 MB and 0.1 s to load. What it
+    # makes of a text is about as long as the tokens would be.
+    tokenizer = types.SimpleNamespace(name="cl100k_base", encode=lambda text, **_: range(len(text) // 4))
+    module.__dict__["encoding"] = tokenizer
     sys.modules[_ENCODING_MODULE] = module
     # Collecting garbage over and over while 200,000 lasting objects are made takes a fifth of the import.
     gc.disable()
@@ -139,16 +140,6 @@ def load() -> Any:
     except (ImportError, AttributeError):
         log.warning("litellm reads reasons to end of Gemini's otherwise now")
     return litellm
-
-
-class _Encoding:
-    """Stands in for a tokenizer: nothing here counts tokens, and the real one takes 60 MB and 0.1 s to load."""
-
-    name = "cl100k_base"
-
-    def encode(self, text: str, **_: object) -> range:
-        """Return something as long as the tokens would about be."""
-        return range(len(text) // 4)
 
 
 _TURN = 0.004
@@ -299,26 +290,14 @@ def _says_why(stream: Any) -> bool:
 # -- the process --------------------------------------------------------------------------------------------
 
 
-def _take_standard_streams() -> tuple[int, int]:
-    """Return private copies of stdin and stdout, and lead the standard ones where stray output harms nobody."""
-    incoming, outgoing = os.dup(0), os.dup(1)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
-    os.dup2(2, 1)
-    return incoming, outgoing
-
-
 def _watch_parent(incoming: int, serving: threading.Event) -> None:
-    def watch() -> None:
-        poll = select.poll()
-        poll.register(incoming, 0)
-        poll.poll()
-        if serving.is_set():
-            time.sleep(_CLOSE_GRACE_SECONDS)
-        os._exit(0)
-
-    threading.Thread(target=watch, daemon=True, name="parent").start()
+    """End this process when its parent has closed the line."""
+    poll = select.poll()
+    poll.register(incoming, 0)
+    poll.poll()
+    if serving.is_set():
+        time.sleep(_CLOSE_GRACE_SECONDS)
+    os._exit(0)
 
 
 async def _serve_parent(caller: Caller, incoming: int, outgoing: int) -> None:
@@ -331,12 +310,17 @@ async def _serve_parent(caller: Caller, incoming: int, outgoing: int) -> None:
 
 def main() -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(RedactingFormatter())
+    handler.setFormatter(RedactingFormatter(LOG_LINE))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     warnings.simplefilter("ignore")
-    incoming, outgoing = _take_standard_streams()
+    # The line is on private copies of stdin and stdout; what else is written there harms nobody.
+    incoming, outgoing = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    os.dup2(2, 1)
     serving = threading.Event()
-    _watch_parent(incoming, serving)
+    threading.Thread(target=_watch_parent, args=(incoming, serving), daemon=True, name="parent").start()
     caller = Caller(load())
     serving.set()
     with contextlib.suppress(KeyboardInterrupt):

@@ -87,7 +87,9 @@ class Link:
         self._reader = reader
         self._writer = writer
         self._process = process
-        self._inboxes: dict[int, Inbox] = {lines.HOST: Inbox()}
+        self.host = Inbox()
+        """What belongs to no request: its first event says that the host takes requests."""
+        self._inboxes = {lines.HOST: self.host}
         self._reading = asyncio.create_task(self._read())
         self.pid = process.pid
         self._killed = False
@@ -100,24 +102,16 @@ class Link:
         inbox = self._inboxes[number] = Inbox()
         return inbox
 
-    def close(self, number: int) -> None:
+    def close(self, number: int, *, cancel: bool) -> None:
+        """Forget a request; ``cancel``: the host is still at it."""
+        if cancel:
+            self.send({"op": "cancel", "id": number})
         self._inboxes.pop(number, None)
 
     def send(self, line: dict[str, Any]) -> None:
         """Send a line; a host that is gone is noticed by reading."""
         if self.is_alive and not self._writer.is_closing():
             self._writer.write(lines.encode(line))
-
-    def cancel(self, number: int) -> None:
-        self.send({"op": "cancel", "id": number})
-
-    async def wait_ready(self) -> None:
-        """Wait until the host takes requests.
-
-        Raises:
-            HostGoneError: it ended instead.
-        """
-        await self._inboxes[lines.HOST].take()
 
     def kill(self) -> None:
         self._killed = True
@@ -146,9 +140,7 @@ class Link:
                         self._inboxes[number].put_nowait(event)
         except (OSError, ValueError):
             log.exception("reading the model host")
-        await self._end()
-
-    async def _end(self) -> None:
+        # It has ended, or has to: nothing more is read of it.
         try:
             async with asyncio.timeout(_EXIT_GRACE_SECONDS):
                 status = await self._process.wait()

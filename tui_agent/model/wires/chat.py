@@ -351,8 +351,8 @@ class ChatReader(Reader):
         elif self._reasoning:
             name, pieces = next(iter(self._reasoning.items()))
             blob["reasoning_content" if name == "thinking_parts" else name] = "".join(pieces)
-        elif self._tags.prefix:
-            blob["thinking"] = self._tags.prefix
+        elif self._tags.parts:
+            blob["thinking"] = "".join(self._tags.parts)
         if self._extras:
             blob["extra_content"] = self._extras
         if self._signatures:
@@ -372,12 +372,8 @@ class _Tags:
         self._held = ""
         self._state: str = "before"
         self._shown = False
-        self._parts: list[str] = []
-
-    @property
-    def prefix(self) -> str:
-        """The reasoning with its tags and the space behind them, as it came; "" where there was none."""
-        return "".join(self._parts)
+        self.parts: list[str] = []
+        """The reasoning with its tags and the space behind them, in the pieces it came in."""
 
     def take(self, text: str, *, reasoned: bool) -> list[ModelEvent]:
         """Take a piece of content. ``reasoned``: reasoning came in a field of its own, so that a tag is just text."""
@@ -393,7 +389,7 @@ class _Tags:
                 self._held = held
                 return []
             self._state = "within"
-            self._parts.append(held[: len(held) - len(begun) + len(_OPEN)])
+            self.parts.append(held[: len(held) - len(begun) + len(_OPEN)])
             held = begun[len(_OPEN) :]
         if self._state == "within":
             return self._within(held)
@@ -411,7 +407,7 @@ class _Tags:
             keep = next((size for size in range(len(_CLOSE) - 1, 0, -1) if thought.endswith(_CLOSE[:size])), 0)
             self._held = thought[len(thought) - keep :]
             thought = thought[: len(thought) - keep]
-        self._parts.append(thought + closed)
+        self.parts.append(thought + closed)
         shown = thought if self._shown else thought.lstrip()
         self._shown = self._shown or bool(shown)
         events: list[ModelEvent] = [ReasoningDelta(shown)] if shown else []
@@ -423,7 +419,7 @@ class _Tags:
     def _behind(self, text: str) -> list[ModelEvent]:
         """Leave out the empty lines between reasoning and answer."""
         answer = text.lstrip()
-        self._parts.append(text[: len(text) - len(answer)])
+        self.parts.append(text[: len(text) - len(answer)])
         if not answer:
             return []
         self._state = "text"
@@ -506,17 +502,11 @@ def _continues(last: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:
 
 def _error(error: Any) -> WireFailure:
     """Return the failure an error within a stream means; its words are judged as those of a refusal are."""
-    status = None
-    for source in (error, as_dict(error).get("metadata")):
-        for name in ("status_code", "status", "code"):
-            status = status or _status(as_dict(source).get(name))
+    tables = (as_dict(error), as_dict(as_dict(error).get("metadata")))
+    values = (table.get(name) for table in tables for name in ("status_code", "status", "code"))
+    numbers = (int(v) if isinstance(v, str) and re.fullmatch(r"\d{3}", v) else v for v in values)
+    status = next((number for number in numbers if isinstance(number, int) and 400 <= number < 600), None)
     return WireFailure(Failure(json.dumps({"error": error}, ensure_ascii=False), status))
-
-
-def _status(value: Any) -> int | None:
-    if isinstance(value, str) and value.isdecimal() and len(value) == 3:
-        value = int(value)
-    return value if isinstance(value, int) and 400 <= value < 600 else None
 
 
 reader = ChatReader

@@ -5,6 +5,7 @@ Source: ai.google.dev, "GenerateContent", "Function calling", "Thinking" and "Th
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -211,24 +212,32 @@ class GeminiReader(Reader):
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:
         del event
-        chunks = [parse(data)] if not data.lstrip().startswith("[") else _listed(data)
+        if data.lstrip().startswith("["):
+            # The whole answer came as one list, as it does without server-sent events.
+            try:
+                chunks = objects(loads(data))
+            except ValueError:
+                raise WireFailure(Failure(data[:300], cause="broken")) from None
+        else:
+            chunks = [parse(data)]
         return [made for chunk in chunks for made in self._take(chunk)]
 
     def end(self) -> list[ModelEvent]:
         if not self.finished:
             raise WireFailure(Failure(cause="closed"))
-        reason = self._reason(self._finish)
-        note = self._said if reason == "content_filter" else ""
-        return [*self._calls, *self.report(self._usage), Finished(reason, self._blob(), note)]
-
-    def _reason(self, finish: str) -> FinishReason:
+        finish, note = self._finish, ""
+        reason: FinishReason
         if finish in _FILTERED or finish.startswith("blocked:"):
-            return "content_filter"
-        if finish not in _REASONS:
+            reason, note = "content_filter", self._said
+        elif finish not in _REASONS:
             # MALFORMED_FUNCTION_CALL and its like: asked again, the model writes something else.
             error = {"code": finish, "message": self._said or f"the answer ended with {finish}"}
             raise WireFailure(Failure(json.dumps({"error": error}), status=502))
-        return "tool_calls" if self._calls and finish == "STOP" else _REASONS[finish]
+        else:
+            reason = "tool_calls" if self._calls and finish == "STOP" else _REASONS[finish]
+        matters = any("thoughtSignature" in item or "part" in item or "id" in item for item in self._kept)
+        blob = json.dumps({"gemini": self._kept}, ensure_ascii=False) if matters else None
+        return [*self._calls, *self.report(self._usage), Finished(reason, blob, note)]
 
     def _take(self, chunk: dict[str, Any]) -> list[ModelEvent]:
         if isinstance(chunk.get("error"), dict):
@@ -277,32 +286,15 @@ class GeminiReader(Reader):
 
     def _take_usage(self, reported: Any) -> None:
         """Take the numbers of a piece; they grow, and the last counts."""
-
-        def number(name: str) -> int:
-            value = as_dict(reported).get(name)
-            return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-        thoughts = number("thoughtsTokenCount")
+        numbers = Counter({name: value for name, value in as_dict(reported).items() if type(value) is int})
+        thoughts = numbers["thoughtsTokenCount"]
         found = {
-            "prompt": number("promptTokenCount") + number("toolUsePromptTokenCount"),
-            "completion": number("candidatesTokenCount") + thoughts,
-            "cache_read": number("cachedContentTokenCount"),
+            "prompt": numbers["promptTokenCount"] + numbers["toolUsePromptTokenCount"],
+            "completion": numbers["candidatesTokenCount"] + thoughts,
+            "cache_read": numbers["cachedContentTokenCount"],
             "reasoning": thoughts,
         }
         self._usage |= {name: value for name, value in found.items() if value}
-
-    def _blob(self) -> str | None:
-        matters = any("thoughtSignature" in item or "part" in item or "id" in item for item in self._kept)
-        return json.dumps({"gemini": self._kept}, ensure_ascii=False) if matters else None
-
-
-def _listed(data: str) -> list[dict[str, Any]]:
-    """Return the pieces of an answer that came as one list, as it does without server-sent events."""
-    try:
-        value = loads(data)
-    except ValueError:
-        raise WireFailure(Failure(data[:300], cause="broken")) from None
-    return objects(value)
 
 
 reader = GeminiReader

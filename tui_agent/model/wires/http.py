@@ -20,7 +20,7 @@ import certifi
 import httpcore  # noqa: F401 - and httpx this one with its first client
 import httpx
 
-from tui_agent.model.error_body import is_page
+from tui_agent.model.error_body import PAGE
 from tui_agent.model.errors import Failure, describe, wait_headers
 from tui_agent.model.protocol import ModelEvent, ReasoningDelta, TextDelta, ToolCallDelta
 from tui_agent.model.redaction import redact
@@ -166,6 +166,7 @@ class Http:
         Raises:
             WireFailure: anything went wrong.
         """
+        secrets = [route.key.get_secret_value()] if route.key is not None else []
         try:
             client = await self.client(route.base_url)
             request = _post(client, call, route, limits)
@@ -180,9 +181,9 @@ class Http:
                 await response.aclose()
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ImportError) as error:
             # A proxy may need a package that isn't there.
-            raise WireFailure(Failure(**describe(error, _secrets(route)))) from None
+            raise WireFailure(Failure(**describe(error, secrets))) from None
         except WireFailure as failed:
-            text = redact(failed.failure.text, _secrets(route))
+            text = redact(failed.failure.text, secrets)
             raise WireFailure(replace(failed.failure, text=text)) from None
 
 
@@ -246,7 +247,7 @@ def _decoder(begin: bytes) -> EventDecoder | DocumentDecoder:
     """Return what decodes a body, by its first bytes: some answer with one document where a stream was asked for."""
     if begin.startswith(b"<"):
         text = begin.decode("utf-8", "replace")
-        if is_page(text):
+        if PAGE.match(text):
             raise WireFailure(Failure("it answers with a web page", status=httpx.codes.NOT_FOUND))
         raise WireFailure(Failure(text[:_ERROR_BODY]))
     return DocumentDecoder() if begin[:1] in {b"{", b"["} else EventDecoder()
@@ -308,10 +309,6 @@ def merged(events: list[ModelEvent]) -> list[ModelEvent]:
             case _:
                 found.append(event)
     return found
-
-
-def _secrets(route: Route) -> list[str]:
-    return [route.key.get_secret_value()] if route.key is not None else []
 
 
 def _trusted(environ: Mapping[str, str]) -> ssl.SSLContext:

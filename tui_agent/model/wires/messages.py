@@ -370,21 +370,16 @@ _STATUS = {
 class _Part:
     """A content block being written: as it began, and the pieces since. ``shown`` is its characters of text."""
 
+    type: str
     block: ContentBlock
+    tool: str = ""
+    """The name of the tool it calls."""
     pieces: list[str] = field(default_factory=list)
     citations: list[Any] = field(default_factory=list)
     shown: int = 0
     call_id: str = ""
     number: int = 0
     """Which call of the answer it is."""
-
-    @property
-    def type(self) -> str:
-        return str(self.block["type"])
-
-    @property
-    def tool(self) -> str:
-        return str(self.block.get("name") or "")
 
     @property
     def written(self) -> str:
@@ -423,7 +418,8 @@ class MessagesReader(Reader):
         if self.done or not data.strip():
             return []
         value = parse(data)
-        kind = value.get("type") or event
+        kind, index = value.get("type") or event, value.get("index")
+        index = index if isinstance(index, int) else None
         if kind == "error" or ("error" in value and not value.get("type")):
             if self.finished:
                 return []
@@ -433,11 +429,11 @@ class MessagesReader(Reader):
             case "message_start":
                 return self._begin(as_dict(value.get("message")))
             case "content_block_start":
-                return self._start(_index(value), as_dict(value.get("content_block")))
+                return self._start(index, as_dict(value.get("content_block")))
             case "content_block_delta":
-                return self._continue(_index(value), as_dict(value.get("delta")))
+                return self._continue(index, as_dict(value.get("delta")))
             case "content_block_stop":
-                return self._close(self._open.pop(_index(value), None))
+                return self._close(self._open.pop(index, None))
             case "message_delta":
                 self._end(as_dict(value.get("delta")), value.get("usage"))
             case "message_stop":
@@ -496,7 +492,7 @@ class MessagesReader(Reader):
     def _start(self, index: int | None, block: ContentBlock) -> list[ModelEvent]:
         if not isinstance(block.get("type"), str):
             return []
-        part = self._open[index] = _Part(block)
+        part = self._open[index] = _Part(block["type"], block, str(block.get("name") or ""))
         self._parts.append(part)
         match part.type:
             case "text":
@@ -540,7 +536,7 @@ class MessagesReader(Reader):
         return []
 
     def _opened(self, index: int | None, kind: str) -> _Part:
-        part = self._open[index] = _Part({"type": kind})
+        part = self._open[index] = _Part(kind, {"type": kind})
         self._parts.append(part)
         return part
 
@@ -640,11 +636,6 @@ def _strings(value: Any) -> Iterable[str]:
     elif isinstance(value, list):
         for item in value:
             yield from _strings(item)
-
-
-def _index(value: Mapping[str, Any]) -> int | None:
-    index = value.get("index")
-    return index if isinstance(index, int) else None
 
 
 reader = MessagesReader

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.json_text import as_dict, as_text, objects
@@ -19,6 +19,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
     Finished,
+    FinishReason,
     ModelEvent,
     ReasoningDelta,
     TextDelta,
@@ -360,8 +361,17 @@ class ResponsesReader(Reader):
             raise WireFailure(Failure("the answer ended without saying why", cause="closed"))
         calls = [item for item in self._items if item.type == "function_call"]
         ready = [ToolCallReady(call.call_id, call.tool, "".join(call.pieces)) for call in calls]
-        finished = Finished(self._reason(has_calls=bool(calls)), self._blob())
-        return [*ready, *_usage(self, self._response), finished]
+        cause = as_dict(self._response.get("incomplete_details")).get("reason")
+        reason: FinishReason = "tool_calls" if calls else "stop"
+        if cause == "content_filter" or (self._refused and not calls):
+            reason = "content_filter"
+        elif cause or self._response.get("status") == "incomplete":
+            reason = "length"
+        places = self._places()
+        # Where the answer's text and calls alone will do, nothing has to go back.
+        is_plain = places is None or all(place.keys() <= _BARE and place["type"] != "added" for place in places)
+        blob = None if is_plain else json.dumps({"responses": places})
+        return [*ready, *_usage(self, self._response), Finished(reason, blob)]
 
     def _take(self, event: str, value: dict[str, Any]) -> None:
         delta = value.get("delta")
@@ -450,7 +460,11 @@ class ResponsesReader(Reader):
                 for index, part in enumerate(objects(whole.get(kind))):
                     self._reasoning(item, (kind, index), item.untold((kind, index), part.get("text")))
             case "function_call":
-                self._name(item, whole)
+                item.tool = tool if isinstance(tool := whole.get("name"), str) else item.tool
+                if not item.call_id:
+                    given = whole.get("call_id") or whole.get("id")
+                    item.call_id = self.ids.take(given if isinstance(given, str) else None)
+                    self._out.append(ToolCallDelta(item.position, item.call_id, item.tool, ""))
                 self._rest_of_arguments(item, whole.get("arguments"))
 
     # -- pieces ---------------------------------------------------------------------------------------------
@@ -480,14 +494,6 @@ class ResponsesReader(Reader):
         self._thought = place
         self._out.append(ReasoningDelta(between + text))
 
-    def _name(self, call: _Item, whole: dict[str, Any]) -> None:
-        if isinstance(tool := whole.get("name"), str):
-            call.tool = tool
-        if not call.call_id:
-            given = whole.get("call_id") or whole.get("id")
-            call.call_id = self.ids.take(given if isinstance(given, str) else None)
-            self._out.append(ToolCallDelta(call.position, call.call_id, call.tool, ""))
-
     def _arguments(self, call: _Item, piece: object) -> None:
         if isinstance(piece, str) and piece:
             call.pieces.append(piece)
@@ -505,21 +511,6 @@ class ResponsesReader(Reader):
             call.pieces = [whole]
 
     # -- the end --------------------------------------------------------------------------------------------
-
-    def _reason(self, *, has_calls: bool) -> Literal["stop", "tool_calls", "length", "content_filter"]:
-        cause = as_dict(self._response.get("incomplete_details")).get("reason")
-        if cause == "content_filter" or (self._refused and not has_calls):
-            return "content_filter"
-        if cause or self._response.get("status") == "incomplete":
-            return "length"
-        return "tool_calls" if has_calls else "stop"
-
-    def _blob(self) -> str | None:
-        """Return what the answer's items have to go back as, None where its text and calls alone will do."""
-        places = self._places()
-        if places is None or all(place.keys() <= _BARE and place["type"] != "added" for place in places):
-            return None
-        return json.dumps({"responses": places})
 
     def _places(self) -> list[dict[str, Any]] | None:
         """Return the places of the answer's items; None where texts of two messages came mixed."""

@@ -7,7 +7,7 @@ events that somebody else read. ``http`` sends and receives for all of them.
 import base64
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any, Protocol, TypeGuard
 
@@ -104,7 +104,7 @@ class Wire(Protocol):
         """Return what is posted for a request. Pure: a longer conversation begins with the same bytes."""
         ...
 
-    def reader(self, request: ModelRequest, route: Route) -> Reader: ...
+    reader: Callable[[ModelRequest, Route], Reader]
 
 
 def parse(data: str) -> dict[str, Any]:
