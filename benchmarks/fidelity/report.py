@@ -27,7 +27,7 @@ SHARES = ("line", "far", "recall", "rules")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What of ``share`` is there with this product and with a rival, at no more tokens on any trace.
+    """What of ``share`` is there with this product and with a rival, at the tokens the rival keeps on each trace.
 
     ``low`` and ``high`` bound 95 % of the ratios of means over resampled traces; ``price`` is the ratio of prices;
     ``traces`` is on how many it could be compared.
@@ -109,21 +109,21 @@ class _Work:
 
 
 def differences(found: Sequence[Result]) -> Iterator[Difference]:
-    """Compare this product with each rival, trace by trace, at the largest size that is no larger than the rival's."""
+    """Compare this product with each rival, trace by trace, at the size of the rival's history."""
     for window in sorted({result.window for result in found}):
         here = [result for result in found if result.window == window]
         for rival in RIVALS:
-            pairs: list[tuple[Result, Result]] = []
+            pairs: list[tuple[list[Result], Result]] = []
             theirs = [result for result in here if result.policy == rival.name]
             for one in theirs:
-                ours = [r for r in here if r.trace == one.trace and is_ours(r) and r.kept <= one.kept]
-                if ours:
-                    pairs.append((max(ours, key=lambda r: r.kept), one))
+                ours = [result for result in here if result.trace == one.trace and is_ours(result)]
+                if min(result.kept for result in ours) <= one.kept:
+                    pairs.append((ours, one))
             if not pairs:
                 continue
-            price = sum(a.price for a, _ in pairs) / sum(b.price for _, b in pairs)
+            price = sum(at_size(a, b.kept, "price") for a, b in pairs) / sum(b.price for _, b in pairs)
             for share in SHARES:
-                values = [(getattr(a, share), getattr(b, share)) for a, b in pairs]
+                values = [(at_size(a, b.kept, share), getattr(b, share)) for a, b in pairs]
                 low, high = interval(values)
                 yield Difference(
                     window=window,
@@ -137,6 +137,15 @@ def differences(found: Sequence[Result]) -> Iterator[Difference]:
                     traces=len(pairs),
                     left_out=len(theirs) - len(pairs),
                 )
+
+
+def at_size(replays: Sequence[Result], kept: float, field: str) -> float:
+    """Return a field of replays at a size of history: on the line between the two beside it, or of the largest."""
+    below = max((result for result in replays if result.kept <= kept), key=lambda result: result.kept)
+    above = min((result for result in replays if result.kept > kept), key=lambda result: result.kept, default=below)
+    part = (kept - below.kept) / (above.kept - below.kept) if above is not below else 0.0
+    low, high = getattr(below, field), getattr(above, field)
+    return float(low + part * (high - low))
 
 
 def interval(values: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -208,7 +217,7 @@ def difference_table(found: Sequence[Result], title: str) -> str:
             )
         )
     return _columns(
-        f"{title}: tui-agent against each rival at no more tokens than it keeps, trace by trace: ours / theirs",
+        f"{title}: tui-agent against each rival at the tokens it keeps, trace by trace: ours / theirs",
         [head, *rows],
     )
 
