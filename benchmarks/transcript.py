@@ -58,9 +58,9 @@ async def _sessions() -> list[Row]:
     async with _shown(GeneratedSource(LONG)) as (app, pane, _):
         adding = [await _cpu(app, partial(_append, pane, number)) for number in range(9)]
         rows.append(Row(NAME, f"append a message, {LONG:,} entries", milliseconds(adding), "ms", 15))
-        pane.action_top()
+        pane.action_go_to("home")
         await _painted(app)
-        paging = [await _cpu(app, lambda: pane.action_page(1)) for _ in range(21)]
+        paging = [await _cpu(app, lambda: pane.action_move(0, 1)) for _ in range(21)]
         rows.append(Row(NAME, f"page down, {LONG:,} entries", milliseconds(paging), "ms", 10))
         nodes = len(list(pane.walk_children(with_self=True)))
         rows.append(Row(NAME, "DOM nodes", nodes, "nodes", 3, "with its scroll bar"))

@@ -46,7 +46,7 @@ LETTERS = {
         "w": "steer runner_steer",
         "x": "stop runner_stop remove delete edit_drop",
         "X": "stop_all",
-        "y": "copy copy_block",
+        "y": "copy request_copy",
     }.items()
 }
 """The actions a letter may have. An argument that says what an action does is joined to its name.

@@ -10,7 +10,7 @@ from textual.geometry import Region
 
 from tests.support.transcript import shown
 from tests.support.ui_app import Stage, make_stage, press, press_at_once, screen_text
-from tests.ui.transcript.samples import GeneratedSource, ListSource
+from tests.ui.transcript.samples import GeneratedSource, list_source
 from tui_agent.agent.events import (
     AnswerDelta,
     EntryAppended,
@@ -178,7 +178,7 @@ async def test_twelve_reads_with_a_line_each_are_one_row_that_opens() -> None:
     for number, name in enumerate(calendar.month_name[1:], 1):
         entries += read(number, f"Now {name}.")
     entries = [entry.model_copy(update={"id": at}) for at, entry in enumerate([*entries, said("Done.")], 1)]
-    async with shown(ListSource(entries), (200, 50)) as view:
+    async with shown(list_source(entries), (200, 50)) as view:
         text = [row for row in view.screen() if row]
         assert len(text) == 4
         assert text[2].lstrip().startswith("● read 12 files  orders/1.csv, orders/2.csv")
@@ -192,7 +192,7 @@ async def test_twelve_reads_with_a_line_each_are_one_row_that_opens() -> None:
 async def test_the_place_of_the_reader_stays_while_an_answer_streams() -> None:
     now = 0.0
     async with shown(GeneratedSource(400), (80, 20), clock=lambda: now) as view:
-        view.pane.move_by(-37)
+        view.pane.action_move(-37)
         await view.settled()
         before = view.screen()
         view.pane.show_activity(lambda written: f"working · {written}")
@@ -218,21 +218,21 @@ async def test_the_sign_of_life_stands_at_the_text_and_in_the_corner_only_when_t
         await pilot.pause()
         assert "◐ working 0 s · ~340 tokens · esc stops it" in screen_text(stage)
         assert "streaming" not in rows(stage)[-1]
-        stage.view.transcript.action_top()
+        stage.view.transcript.action_go_to("home")
         await pilot.pause()
         assert "streaming 0 s" in rows(stage)[-1]
 
 
 async def test_an_overflow_that_was_mended_is_no_failure_any_more() -> None:
     failed = said("", finish="error", error="prompt is too long").model_copy(update={"id": 2})
-    async with shown(ListSource([asked("go").model_copy(update={"id": 1})])) as view:
+    async with shown(list_source([asked("go").model_copy(update={"id": 1})])) as view:
         await view.play(RunStarted(), EntryAppended(failed))
         assert "· prompt is too long" in view.text(), "an overflow that is mended does not look like a failure"
         assert "retry" not in view.text()
         await view.play(EntryAppended(said("done").model_copy(update={"id": 3})), RunEnded("done"))
         assert "· The request was made again: prompt is too long" in view.text()
         assert "retry" not in view.text()
-    async with shown(ListSource([asked("go").model_copy(update={"id": 1})])) as view:
+    async with shown(list_source([asked("go").model_copy(update={"id": 1})])) as view:
         await view.play(RunStarted(), EntryAppended(failed), RunEnded("error", "prompt is too long"))
         assert "✗ prompt is too long · f8 retry" in view.text()
         again, done = asked("again").model_copy(update={"id": 3}), said("done").model_copy(update={"id": 4})
@@ -257,7 +257,7 @@ async def test_the_word_that_something_is_new_covers_no_answer(stage: Stage) -> 
     async with stage.run() as pilot:
         stage.agent.append(*(asked(f"question {number}") for number in range(30)))
         await pilot.pause()
-        stage.view.transcript.action_top()
+        stage.view.transcript.action_go_to("home")
         stage.agent.append(asked("unseen"))
         stage.agent.emit(RunStarted(), PermissionAsked(PermissionRequest("1", "bash", "ls", (), "why", ())))
         await pilot.pause()

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import textual.screen
 from rich.segment import Segment
 from rich.text import Text
-from textual import events, work
+from textual import events, on, work
 from textual.binding import Binding, BindingType
 from textual.color import Color
 from textual.driver import Driver
@@ -286,11 +286,10 @@ class TuiAgentApp(ErrorBoundary[int]):
         if self.app_focus and self.screen_stack and self.screen is self.main and self.main.focused is None:
             self.main.prompt.focus()
 
-    def on_app_blur(self) -> None:
-        self.main.attention.focus_told(focused=False)
-
-    def on_app_focus(self) -> None:
-        self.main.attention.focus_told(focused=True)
+    @on(events.AppBlur)
+    @on(events.AppFocus)
+    def _focus_told(self, event: events.AppBlur | events.AppFocus) -> None:
+        self.main.attention.focus_told(focused=isinstance(event, events.AppFocus))
 
     def on_text_selected(self) -> None:
         main = self.main

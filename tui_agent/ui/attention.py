@@ -89,9 +89,6 @@ class Attention:
         self.show(Sign.ASKING)
         self._call("asks", f"asks about {one_line(request.tool, 20)}: {one_line(request.title, 100)}")
 
-    def settled(self) -> None:
-        self.show(Sign.WORKING)
-
     def run_ended(self, ended: RunEnded) -> None:
         took = self._main.clock() - self._since
         if ended.reason == "interrupted" or (took < LONG and self._is_looked_at):

@@ -50,12 +50,6 @@ class BackgroundKnown(Message):
     light: bool
 
 
-def _is_light(red: str, green: str, blue: str) -> bool:
-    """Return whether a colour is light, given as hexadecimal numbers of one to four digits."""
-    shares = [int(part, 16) / int("f" * len(part), 16) for part in (red, green, blue)]
-    return 0.299 * shares[0] + 0.587 * shares[1] + 0.114 * shares[2] > 0.5
-
-
 class AnswerParser(XTermParser):
     """Textual's parser of input, which would take the answer for keys, and Escape and a letter for other keys.
 
@@ -80,7 +74,9 @@ class AnswerParser(XTermParser):
             answers = _ANSWER.findall(data)
             data = _OTHER.sub("", data)
             if answers:
-                yield BackgroundKnown(_is_light(*answers[-1]))
+                # Red, green and blue as hexadecimal numbers of one to four digits.
+                red, green, blue = (int(part, 16) / int("f" * len(part), 16) for part in answers[-1])
+                yield BackgroundKnown(0.299 * red + 0.587 * green + 0.114 * blue > 0.5)
             if self._clock() < self._until and (piece := _PIECE.search(data)):
                 data = self._keep(data, piece.start())
         if data.endswith("\x1b"):

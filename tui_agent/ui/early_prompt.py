@@ -14,7 +14,7 @@ import termios
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 ALTERNATE_SCREEN, NORMAL_SCREEN = "\x1b[?1049h", "\x1b[0m\x1b[?1049l"
 MOST_TYPED = 65_536
@@ -42,7 +42,7 @@ class EarlyPrompt:
             return
         # Stopped in between, the shell would be on the alternate screen: it waits until the interface can do it.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})
-        ended = signal.signal(signal.SIGTERM, _leave)
+        ended = signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
         try:
             self.is_shown = True  # before it is: a Ctrl+C in between would leave the shell on the alternate screen
             self._write(ALTERNATE_SCREEN + picture)
@@ -126,10 +126,6 @@ def _line_of(frame: str, row: int, column: int) -> str | None:
     # What stands there is the cursor, which is the text's style reversed.
     written[-1:] = [f"{style}\x1b[7m" if "48;" in style else "\x1b[0m"]
     return f"{ground[0] if ground else ''}\x1b[2J\x1b[{row + 1};1H{''.join(written)}" if cells == column else None
-
-
-def _leave(number: int, _frame: object) -> NoReturn:
-    sys.exit(128 + number)
 
 
 early_prompt = EarlyPrompt()

@@ -71,17 +71,15 @@ class Inbox:
             if is_words != self._holds_words:
                 self._tell()
             return
-        if (wait := self._wait_for(event)) > 0:
+        wait = HELD_SECONDS.get(type(event), 0.0)
+        if is_words:
+            wait = self._pause()
+        elif isinstance(event, EntryAppended) and self._pause() > 0:
+            wait = ENDING_SECONDS
+        if wait > 0:
             self._timer, self._holds_words = self._receiver.set_timer(wait, self._tell), is_words
         else:
             self._tell()
-
-    def _wait_for(self, event: AgentEvent) -> float:
-        if isinstance(event, _Words):
-            return self._pause()
-        if isinstance(event, EntryAppended):
-            return ENDING_SECONDS if self._pause() > 0 else 0.0
-        return HELD_SECONDS.get(type(event), 0.0)
 
     def _tell(self) -> None:
         self._stop_waiting()

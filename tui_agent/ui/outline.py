@@ -92,7 +92,19 @@ def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> li
         if segment.active:
             rows.extend(_messages(segment, depth, leaf, labels))
         if left := segment.headers[segment.active :]:
-            rows.append(_branch(left, segment.count - segment.active, depth + bool(segment.active), labels))
+            first = left[next(iter(left.of_kinds(["user"])), 0)]
+            label = next((labels[left.ids[at]] for at in _places(left, labels)), "")
+            rows.append(
+                OutlineRow(
+                    first.id,
+                    _text(first),
+                    depth + bool(segment.active),
+                    on_path=False,
+                    is_branch=True,
+                    label=label,
+                    count=segment.count - segment.active,
+                )
+            )
         children = _ways(segment.children)
         branches = len(children) > 1
         # The branch one is on comes last and is not indented, so that a long session does not move to the right.
@@ -121,12 +133,6 @@ def _messages(segment: Segment, depth: int, leaf: int | None, labels: Mapping[in
                 is_leaf=header.id == leaf,
                 is_passing=not is_told and not label,
             )
-
-
-def _branch(headers: Headers, count: int, depth: int, labels: Mapping[int, str]) -> OutlineRow:
-    first = headers[next(iter(headers.of_kinds(["user"])), 0)]
-    label = next((labels[headers.ids[at]] for at in _places(headers, labels)), "")
-    return OutlineRow(first.id, _text(first), depth, on_path=False, is_branch=True, label=label, count=count)
 
 
 def _places(headers: Headers, ids: Iterable[int]) -> list[int]:

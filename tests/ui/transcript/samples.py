@@ -26,6 +26,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.records import EntryOutline, Outlines
+from tui_agent.ui.widgets.transcript.source import EntrySource
 
 MODEL = "demo/model"
 
@@ -180,31 +181,23 @@ def every_kind() -> list[Entry]:
     return entries
 
 
-class ListSource:
-    """Entries in memory as a source; counts what is loaded."""
-
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        self.headers = Outlines.of(EntryOutline(entry.id, entry.kind, _size(entry)) for entry in entries)
-        self._by_id = {entry.id: entry for entry in entries}
-        self.loads: list[int] = []
-
-    def load(self, ids: Sequence[int]) -> list[Entry]:
-        self.loads.extend(ids)
-        return [self._by_id[entry_id] for entry_id in ids]
+def list_source(entries: Sequence[Entry]) -> EntrySource:
+    outlines = Outlines.of(EntryOutline(entry.id, entry.kind, _size(entry)) for entry in entries)
+    by_id = {entry.id: entry for entry in entries}
+    return EntrySource(outlines, lambda ids: [by_id[entry_id] for entry_id in ids])
 
 
-class GeneratedSource:
+class GeneratedSource(EntrySource):
     """Any number of entries that are made when they are loaded: a user message, an answer with a call, a result."""
 
     def __init__(self, length: int) -> None:
         kinds = ("user", "assistant", "tool_result", "assistant")
         sizes = (40, 0, 460, len(ANSWER) + 16)
-        self.headers = Outlines.of(
-            EntryOutline(index + 1, kinds[index % 4], sizes[index % 4]) for index in range(length)
-        )
+        outlines = Outlines.of(EntryOutline(index + 1, kinds[index % 4], sizes[index % 4]) for index in range(length))
+        super().__init__(outlines, self._loaded)
         self.loads = 0
 
-    def load(self, ids: Sequence[int]) -> list[Entry]:
+    def _loaded(self, ids: Sequence[int]) -> list[Entry]:
         self.loads += len(ids)
         return [self._make(entry_id) for entry_id in ids]
 

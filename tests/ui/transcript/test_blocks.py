@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ui.transcript.samples import ListSource
+from tests.ui.transcript.samples import list_source
 from tui_agent.context.context_status import Standing
 from tui_agent.permission import with_note
 from tui_agent.session.entries import (
@@ -343,7 +343,7 @@ def card_heads(model: TranscriptModel) -> list[str]:
 
 def test_the_card_of_an_edit_tells_how_many_problems_it_made() -> None:
     model = TranscriptModel(80)
-    model.open(ListSource(edits()))
+    model.open(list_source(edits()))
     heads = card_heads(model)
     assert ["2 new problems" in head for head in heads] == [False, False, True], "the last edit of the file tells"
     assert "+1 −0 · 2 new problems" in heads[2]
@@ -360,7 +360,7 @@ def test_the_card_of_an_edit_tells_how_many_problems_it_made() -> None:
 def test_a_card_that_is_there_already_tells_it_too() -> None:
     model = TranscriptModel(80)
     answer, *rest = edits()
-    model.open(ListSource([]))
+    model.open(list_source([]))
     feed = LiveFeed(model, lambda: 0.0)
     for entry in (answer, *rest):
         feed.append(entry)

@@ -1,5 +1,7 @@
 """Diffs on the screen: one below the other, side by side, in colours, and copied as text."""
 
+from functools import partial
+
 from textual.app import App, ComposeResult
 from textual.geometry import Offset
 from textual.selection import Selection
@@ -107,7 +109,7 @@ class Host(App[None]):
 
     def compose(self) -> ComposeResult:
         yield (view := LineView())
-        view.show(diff_lines(DIFF))
+        view.show(partial(diff_lines, DIFF))
 
 
 async def test_a_selection_copies_the_text_without_numbers_and_signs() -> None:

@@ -1,7 +1,7 @@
 """Runs of small tool calls are one row that opens, wherever they were loaded from and however they came."""
 
 from tests.support.transcript import HeldTimers, shown
-from tests.ui.transcript.samples import ListSource
+from tests.ui.transcript.samples import list_source
 from tui_agent.agent.events import EntryAppended, ToolFinished, ToolStarted
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings
@@ -54,7 +54,7 @@ def drawn(model: TranscriptModel) -> list[str]:
 
 def model_of(entries: list[Entry], width: int = 78) -> TranscriptModel:
     model = TranscriptModel(width)
-    model.open(ListSource(entries))
+    model.open(list_source(entries))
     return model
 
 
@@ -108,13 +108,13 @@ def test_calls_come_into_the_row_one_by_one_as_they_are_made() -> None:
         for index in sorted(feed.changed):
             model.remeasure(index)
         feed.changed.clear()
-        heights.append(model.total)
-        assert model.total == len(drawn(model))
+        heights.append(model.heights.total)
+        assert model.heights.total == len(drawn(model))
     assert drawn(model) == drawn(model_of(steps("read", "read", "read", "ls", text="Done.")))
 
 
 async def test_the_row_opens_closes_and_copies_with_keys() -> None:
-    async with shown(ListSource(steps("read", "grep", "ls", text="Done."))) as view:
+    async with shown(list_source(steps("read", "grep", "ls", text="Done."))) as view:
         before = view.screen()
         await view.press("home", "j", "j", "enter")
         row = view.row_of("read 1 file, grep 1")
@@ -132,7 +132,7 @@ async def test_the_row_opens_closes_and_copies_with_keys() -> None:
 
 
 async def test_going_to_a_call_in_a_closed_row_opens_it() -> None:
-    async with shown(ListSource(steps("read", "grep", "ls", text="Done."))) as view:
+    async with shown(list_source(steps("read", "grep", "ls", text="Done."))) as view:
         assert view.pane.jump_to(5)
         await view.settled()
         _, block = view.pane.focused_target() or (0, None)
@@ -143,7 +143,7 @@ async def test_going_to_a_call_in_a_closed_row_opens_it() -> None:
 
 async def test_the_row_tells_what_runs_and_for_how_long() -> None:
     now = 100.0
-    async with shown(ListSource(steps("read", "grep")), clock=lambda: now) as view:
+    async with shown(list_source(steps("read", "grep")), clock=lambda: now) as view:
         timers = HeldTimers(view.pane)
         call = ToolCallPart(call_id="live", tool="ls", arguments="{}")
         view.pane.apply(EntryAppended(AssistantEntry(id=50, parts=(call,), model="m")))

@@ -4,7 +4,7 @@ import pytest
 from textual.geometry import Offset
 
 from tests.support.transcript import Shown, answer, shown, user
-from tests.ui.transcript.samples import GeneratedSource, ListSource, every_kind
+from tests.ui.transcript.samples import GeneratedSource, every_kind, list_source
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 from tui_agent.ui.widgets.transcript.viewport import row_id
@@ -13,7 +13,7 @@ from tui_agent.ui.widgets.transcript.viewport import row_id
 
 
 async def test_blocks_are_focused_folded_and_copied() -> None:
-    async with shown(ListSource(every_kind()), (80, 40)) as view:
+    async with shown(list_source(every_kind()), (80, 40)) as view:
         await view.press("home", "j", "j", "j")
         assert view.screen()[view.row_of("grep next=")].startswith(" ▎")
         await view.press("enter")
@@ -27,7 +27,7 @@ async def test_blocks_are_focused_folded_and_copied() -> None:
 
 
 async def test_folding_keeps_the_head_where_it_is() -> None:
-    async with shown(ListSource(every_kind()), (80, 20)) as view:
+    async with shown(list_source(every_kind()), (80, 20)) as view:
         await view.press("home", *"jjjj")
         row = view.row_of("read src/auth")
         for _ in range(3):
@@ -60,7 +60,7 @@ async def test_focus_goes_on_where_the_user_looks() -> None:
 )
 async def test_blocks_ask_the_app_to_act(text: str, key: str, action: str) -> None:
     entries = every_kind()
-    async with shown(ListSource(entries), (80, 120)) as view:
+    async with shown(list_source(entries), (80, 120)) as view:
         await view.click(4, view.row_of(text))
         await view.press(key)
         (message,) = view.sent(messages.ActionRequested)
@@ -69,7 +69,7 @@ async def test_blocks_ask_the_app_to_act(text: str, key: str, action: str) -> No
 
 
 async def test_an_action_that_the_block_does_not_have_does_nothing() -> None:
-    async with shown(ListSource(every_kind()), (80, 120)) as view:
+    async with shown(list_source(every_kind()), (80, 120)) as view:
         await view.click(4, view.row_of("You"))
         await view.press("r", "u", "b", "o")
         assert view.sent(messages.ActionRequested) == []
@@ -79,7 +79,7 @@ async def test_an_action_that_the_block_does_not_have_does_nothing() -> None:
 
 
 async def test_a_click_on_the_head_folds_and_on_an_action_acts() -> None:
-    async with shown(ListSource(every_kind()), (80, 120)) as view:
+    async with shown(list_source(every_kind()), (80, 120)) as view:
         await view.click(3, view.row_of("read src/auth"))
         assert "line_3 = 3" in view.text()
         row = view.row_of("restore")
@@ -89,7 +89,7 @@ async def test_a_click_on_the_head_folds_and_on_an_action_acts() -> None:
 
 async def test_the_newest_answer_that_failed_is_asked_for_again_by_key_and_click() -> None:
     until_failed = every_kind()[:-3]
-    async with shown(ListSource(until_failed), (80, 120)) as view:
+    async with shown(list_source(until_failed), (80, 120)) as view:
         row = view.row_of("overloaded")
         await view.click(4, row)
         await view.pilot.press("r")
@@ -99,13 +99,13 @@ async def test_the_newest_answer_that_failed_is_asked_for_again_by_key_and_click
 
 
 async def test_a_click_on_the_hidden_lines_shows_them() -> None:
-    async with shown(ListSource(every_kind()), (80, 120)) as view:
+    async with shown(list_source(every_kind()), (80, 120)) as view:
         await view.click(5, view.row_of("36 earlier"))
         assert "test_case_0 " in view.text()
 
 
 async def test_a_click_on_a_link_tells_its_address() -> None:
-    async with shown(ListSource(every_kind()), (80, 120)) as view:
+    async with shown(list_source(every_kind()), (80, 120)) as view:
         y = view.row_of("session middleware")
         await view.click(view.screen()[y].index("session"), y)
         assert [message.href for message in view.sent(messages.LinkClicked)] == ["https://docs.example.com/sessions"]
@@ -121,14 +121,14 @@ async def drag(view: Shown, start: tuple[int, int], end: tuple[int, int]) -> str
 
 async def test_a_drag_selects_logical_text_across_blocks() -> None:
     text = "a paragraph that is wrapped because it is longer than the screen is wide"
-    async with shown(ListSource([user(1, "first"), answer(2, f"{text}\n\n- item\n  - deep")]), (40, 20)) as view:
+    async with shown(list_source([user(1, "first"), answer(2, f"{text}\n\n- item\n  - deep")]), (40, 20)) as view:
         selected = await drag(view, (0, view.row_of("first")), (30, view.row_of("deep")))
         assert selected == f"first\n\n{text}\n\n• item\n  ◦ deep"
         assert view.sent(messages.ActionRequested) == []
 
 
 async def test_a_selection_stays_on_its_text_when_blocks_above_change() -> None:
-    async with shown(ListSource(every_kind()), (80, 120)) as view:
+    async with shown(list_source(every_kind()), (80, 120)) as view:
         y = view.row_of("The redirect dropped")
         selected = await drag(view, (2, y), (21, y))
         view.pane.fold_or_unfold(1, view.pane.model.item(1).blocks[0])
@@ -137,7 +137,7 @@ async def test_a_selection_stays_on_its_text_when_blocks_above_change() -> None:
 
 
 async def test_two_clicks_select_a_word_and_three_a_block() -> None:
-    async with shown(ListSource(every_kind()), (80, 120)) as view:
+    async with shown(list_source(every_kind()), (80, 120)) as view:
         y = view.row_of("views.py  ") if "views.py  " in view.text() else view.row_of("You")
         y = view.row_of("Keep the tests")
         await view.click(8, y, times=2)
@@ -147,7 +147,7 @@ async def test_two_clicks_select_a_word_and_three_a_block() -> None:
 
 
 async def test_offsets_for_selection_are_only_made_when_asked_for() -> None:
-    async with shown(ListSource([answer(1, "text")])) as view:
+    async with shown(list_source([answer(1, "text")])) as view:
         widget, offset = view.app.screen.get_widget_and_offset_at(3, view.row_of("text"))
         assert widget is view.pane
         assert offset == Offset(1, row_id(0, 0))

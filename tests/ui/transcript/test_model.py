@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ui.transcript.samples import GeneratedSource, ListSource, every_kind
+from tests.ui.transcript.samples import GeneratedSource, every_kind, list_source
 from tui_agent.ui.widgets.transcript.model import HeightIndex, Position, TranscriptModel
 
 HEIGHTS = st.lists(st.integers(0, 9), max_size=1_500)
@@ -42,18 +42,18 @@ def test_a_walk_through_a_long_session_keeps_few_items() -> None:
 def test_estimates_are_near_the_truth() -> None:
     model = TranscriptModel(100)
     model.open(GeneratedSource(400))
-    estimated = model.total
+    estimated = model.heights.total
     for index in range(len(model)):
         model.ensure(index)
-    assert 0.5 < estimated / model.total < 2
+    assert 0.5 < estimated / model.heights.total < 2
 
 
 def test_every_line_is_found_where_it_is() -> None:
     model = TranscriptModel(60)
-    model.open(ListSource(every_kind()))
+    model.open(list_source(every_kind()))
     for index in range(len(model)):
         model.ensure(index)
-    rows = list(model.rows(Position(0), model.total + 10))
-    assert len(rows) == model.total
+    rows = list(model.rows(Position(0), model.heights.total + 10))
+    assert len(rows) == model.heights.total
     for number, row in enumerate(rows):
         assert model.heights.find(number) == (row.index, row.item_line)

@@ -7,7 +7,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.support.transcript import TranscriptHost
-from tests.ui.transcript.samples import ANSWER, CJK, ListSource, every_kind
+from tests.ui.transcript.samples import ANSWER, CJK, every_kind, list_source
 from tui_agent.agent.events import AnswerDelta, ReasoningProgress, RunEnded, ToolFinished, ToolOutput, ToolStarted
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings
@@ -17,7 +17,7 @@ Compare = Callable[..., bool]
 
 
 def host(entries: list[Entry], theme: str = "textual-dark") -> TranscriptHost:
-    return TranscriptHost(ListSource(entries), theme)
+    return TranscriptHost(list_source(entries), theme)
 
 
 async def at_top(pilot: Pilot[Any]) -> None:
@@ -64,7 +64,7 @@ def test_wide_characters(snap_compare: Compare) -> None:
 
 
 def test_an_answer_and_a_call_in_the_middle(snap_compare: Compare) -> None:
-    app = TranscriptHost(ListSource(every_kind()[:3]), clock=lambda: 0.0)
+    app = TranscriptHost(list_source(every_kind()[:3]), clock=lambda: 0.0)
 
     async def stream(pilot: Pilot[Any]) -> None:
         app.pane.apply(ReasoningProgress("Let me see."))
@@ -87,7 +87,7 @@ def test_the_focused_block_and_a_selection(snap_compare: Compare) -> None:
         await pilot.mouse_down(offset=(3, 1))
         await pilot.hover(offset=(20, 3))
         await pilot.mouse_up(offset=(20, 3))
-        app.pane.mark("views")
+        app.pane.query_text = "views"
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=(80, 24), run_before=select)

@@ -6,7 +6,7 @@ import pytest
 from textual import events
 
 from tests.support.transcript import HeldTimers, answer, shown, user
-from tests.ui.transcript.samples import ANSWER, GeneratedSource, ListSource, every_kind
+from tests.ui.transcript.samples import ANSWER, GeneratedSource, every_kind, list_source
 from tui_agent.agent.events import (
     AnswerDelta,
     EntryAppended,
@@ -63,7 +63,7 @@ async def test_it_opens_at_the_end_and_loads_only_what_is_near() -> None:
 
 
 async def test_it_follows_what_is_added_until_the_user_scrolls_up() -> None:
-    async with shown(ListSource([answer(n, f"answer {n}") for n in range(1, 40)])) as view:
+    async with shown(list_source([answer(n, f"answer {n}") for n in range(1, 40)])) as view:
         await view.play(EntryAppended(answer(40, "the newest")))
         assert view.screen()[-1] == "  the newest"
         await view.press("pageup")
@@ -77,7 +77,7 @@ async def test_it_follows_what_is_added_until_the_user_scrolls_up() -> None:
 
 
 async def test_an_entry_that_is_shown_already_is_not_shown_twice() -> None:
-    async with shown(ListSource([user(1), answer(2, "only once")])) as view:
+    async with shown(list_source([user(1), answer(2, "only once")])) as view:
         await view.play(EntryAppended(answer(2, "only once")))
         assert view.text().count("only once") == 1
 
@@ -98,12 +98,12 @@ async def test_every_line_is_seen_once_on_the_way_up_through_estimates() -> None
         seen = view.screen()
         while view.pane.scroll_y > 0:
             top = view.screen()[:2]
-            view.pane.move_by(-1)
+            view.pane.action_move(-1)
             assert view.screen()[1:3] == top
             seen.insert(0, view.screen()[0])
         assert seen[0].startswith("  You  Question 1:")
         assert sum(row.startswith("  You  ") for row in seen) == 10
-        assert len(seen) == view.pane.model.total
+        assert len(seen) == view.pane.model.heights.total
 
 
 async def test_a_resize_keeps_the_place() -> None:
@@ -119,7 +119,7 @@ async def test_a_resize_keeps_the_place() -> None:
 
 @pytest.mark.parametrize("size", [(10, 3), (1, 1), (60, 20), (200, 60)])
 async def test_any_size_of_terminal_will_do(size: tuple[int, int]) -> None:
-    async with shown(ListSource(every_kind()), size) as view:
+    async with shown(list_source(every_kind()), size) as view:
         await view.pilot.press("home", "pagedown", "end")
         for y in range(view.pane.size.height):
             assert view.pane.render_line(y).cell_length == view.pane.scrollable_content_region.width
@@ -131,12 +131,12 @@ async def test_any_size_of_terminal_will_do(size: tuple[int, int]) -> None:
 
 async def test_opening_another_path_keeps_the_place_if_it_is_there() -> None:
     entries: list[Entry] = [answer(n, f"answer {n}") for n in range(1, 60)]
-    async with shown(ListSource(entries)) as view:
+    async with shown(list_source(entries)) as view:
         view.pane.jump_to(20)
-        view.pane.set_entries(ListSource(entries[:40]))
+        view.pane.set_entries(list_source(entries[:40]))
         await view.settled()
         assert "answer 20" in "\n".join(view.screen()[:2])
-        view.pane.set_entries(ListSource(entries[:10]))
+        view.pane.set_entries(list_source(entries[:10]))
         await view.settled()
         assert view.pane.following
 
@@ -145,20 +145,20 @@ async def test_opening_another_path_keeps_the_place_if_it_is_there() -> None:
 
 
 async def test_a_finished_answer_looks_as_it_did_while_it_came() -> None:
-    async with shown(ListSource([user(1)]), (80, 60)) as view:
+    async with shown(list_source([user(1)]), (80, 60)) as view:
         for place in range(0, len(ANSWER), 11):
             await view.play(AnswerDelta(ANSWER[place : place + 11]), RunEnded("done"))
         before = view.screen()
         await view.play(EntryAppended(answer(2, ANSWER)))
         assert view.screen() == before
-        view.pane.set_entries(ListSource([user(1), answer(2, ANSWER)]))
+        view.pane.set_entries(list_source([user(1), answer(2, ANSWER)]))
         await view.settled()
         assert view.screen() == before
 
 
 async def test_a_thousand_chunks_are_a_few_looks() -> None:
     now = 1.0
-    async with shown(ListSource([user(1)]), clock=lambda: now) as view:
+    async with shown(list_source([user(1)]), clock=lambda: now) as view:
         timers = HeldTimers(view.pane)
         for _ in range(500):
             await view.play(AnswerDelta("word "))
@@ -177,10 +177,10 @@ async def test_a_thousand_chunks_are_a_few_looks() -> None:
 
 
 async def test_idle_has_no_timers() -> None:
-    async with shown(ListSource(every_kind())) as view:
+    async with shown(list_source(every_kind())) as view:
         timers = HeldTimers(view.pane)
         view.app.animation_level = "full"
-        view.pane.set_entries(ListSource(every_kind()))
+        view.pane.set_entries(list_source(every_kind()))
         await view.settled()
         assert timers.waiting == []
         await view.play(ToolStarted("c1", "bash", "make", "{}"))
@@ -210,7 +210,7 @@ async def test_nothing_turns_when_motion_is_not_wanted_and_nothing_ticks_out_of_
 
 
 async def test_an_attempt_that_is_made_again_leaves_nothing_behind() -> None:
-    async with shown(ListSource([user(1)])) as view:
+    async with shown(list_source([user(1)])) as view:
         await view.play(AnswerDelta("half"), ToolCallProgress("c1", "bash", "{"), RequestStarted(1, "m"))
         assert "half" not in view.text()
         await view.play(AnswerDelta("whole"), EntryAppended(answer(2, "whole")))
@@ -218,7 +218,7 @@ async def test_an_attempt_that_is_made_again_leaves_nothing_behind() -> None:
 
 
 async def test_the_words_of_a_failed_attempt_stay_and_say_where_they_are() -> None:
-    async with shown(ListSource([user(1)])) as view:
+    async with shown(list_source([user(1)])) as view:
         failed = RetryScheduled(1, 5, 2.0, "The connection broke.", kept=2)
         await view.play(AnswerDelta("half of the answer"), failed, RequestStarted(1, "m"))
         rows = ["  You  question", "    half of the answer", "  ✗ Cut off after 4 words · in the tree as #2"]
@@ -233,7 +233,7 @@ async def test_the_words_of_a_failed_attempt_stay_and_say_where_they_are() -> No
 async def test_thousands_of_results_at_once_are_laid_out_once() -> None:
     calls = [ToolCallPart(call_id=f"c{number}", tool="ls", arguments="{}") for number in range(3_000)]
     measured: list[int] = []
-    async with shown(ListSource([user(1)])) as view:
+    async with shown(list_source([user(1)])) as view:
         model = view.pane.model
         measure, model.measure = model.measure, lambda index: measured.append(index) or measure(index)  # type: ignore[method-assign]
         with view.pane.together():
@@ -245,7 +245,7 @@ async def test_thousands_of_results_at_once_are_laid_out_once() -> None:
 
 
 async def test_a_call_from_first_letter_to_result_stays_one_card() -> None:
-    async with shown(ListSource([user(1)])) as view:
+    async with shown(list_source([user(1)])) as view:
         await view.play(RunStarted(), AnswerDelta("Building."), ToolCallProgress("c1", "bash", '{"command": "ma'))
         await view.play(EntryAppended(answer(2, "Building.", BASH)))
         assert view.screen()[view.row_of("bash")].startswith("  ○ bash make")
@@ -263,7 +263,7 @@ async def test_a_call_from_first_letter_to_result_stays_one_card() -> None:
 
 
 async def test_parallel_calls_keep_their_order_whichever_ends_first() -> None:
-    async with shown(ListSource([user(1)])) as view:
+    async with shown(list_source([user(1)])) as view:
         await view.play(EntryAppended(answer(2, "", BASH, GREP)))
         await view.play(EntryAppended(result(3, GREP, "a.py:1: x")), EntryAppended(result(4, BASH)))
         assert view.row_of("bash") < view.row_of("grep")
@@ -271,7 +271,7 @@ async def test_parallel_calls_keep_their_order_whichever_ends_first() -> None:
 
 
 async def test_calls_without_a_result_are_interrupted_when_the_run_ends() -> None:
-    async with shown(ListSource([user(1)])) as view:
+    async with shown(list_source([user(1)])) as view:
         timers = HeldTimers(view.pane)
         await view.play(RunStarted(), EntryAppended(answer(2, "", BASH)))
         await view.play(ToolStarted("c1", "bash", "make", BASH.arguments), RunEnded("interrupted"))
@@ -280,7 +280,7 @@ async def test_calls_without_a_result_are_interrupted_when_the_run_ends() -> Non
 
 
 async def test_a_message_sent_in_between_stands_before_the_answer_that_is_coming() -> None:
-    async with shown(ListSource([user(1)])) as view:
+    async with shown(list_source([user(1)])) as view:
         await view.play(AnswerDelta("Coming"), EntryAppended(user(2, "wait")), AnswerDelta(" along"))
         await view.play(RunEnded("done"))
         assert view.row_of("wait") < view.row_of("Coming along")
@@ -288,7 +288,7 @@ async def test_a_message_sent_in_between_stands_before_the_answer_that_is_coming
 
 async def test_an_agent_can_be_opened_in_the_middle_of_a_run() -> None:
     path = [user(1), answer(2, "", BASH)]
-    source = ListSource(path)
+    source = list_source(path)
     session = SimpleNamespace(path_outline=lambda: source.headers, entries=source.load, active_path=lambda: path)
     live = LiveAnswer(text="so far", reasoning="hm")
     agent = SimpleNamespace(session=session, running=True, live=live, counter=TokenCounter("m"))
@@ -303,25 +303,25 @@ async def test_an_agent_can_be_opened_in_the_middle_of_a_run() -> None:
 
 async def test_a_prune_of_images_says_that_it_took_images() -> None:
     prune = PruneEntry(id=2, targets=(1,), tokens_freed=10, reason=Occasion.IMAGES)
-    async with shown(ListSource([user(1), prune])) as view:
+    async with shown(list_source([user(1), prune])) as view:
         assert "Cleared the images of 1 entry · 10 tokens freed · too many images" in view.text()
 
 
 async def test_only_the_newest_request_can_be_made_again() -> None:
     failed = AssistantEntry(id=2, parts=(), model="openai/x", finish="error", error="overloaded")
     later = [user(3), answer(4, "done")]
-    async with shown(ListSource([user(1), failed])) as view:
+    async with shown(list_source([user(1), failed])) as view:
         assert "overloaded · f8 retry" in view.text()
         await view.play(EntryAppended(later[0]))
         assert "retry" not in view.text()
         assert "overloaded" in view.text()
-    async with shown(ListSource([user(1), failed, *later])) as view:
+    async with shown(list_source([user(1), failed, *later])) as view:
         assert "overloaded" in view.text()
         assert "retry" not in view.text()
 
 
 async def test_a_notice_takes_the_place_of_the_one_before() -> None:
-    async with shown(ListSource([user(1)])) as view:
+    async with shown(list_source([user(1)])) as view:
         view.pane.show_notice("Compacting [3]")
         view.pane.show_notice("Compacting [2]")
         await view.settled()
@@ -347,7 +347,7 @@ async def test_jumping_shows_and_focuses_an_entry() -> None:
 
 
 async def test_a_command_of_the_user_is_one_block_while_it_runs_and_after() -> None:
-    async with shown(ListSource([user(1)])) as view:
+    async with shown(list_source([user(1)])) as view:
         await view.play(ToolStarted("shell:7", "$", "make all", ""), ToolOutput("shell:7", "compiling\n"))
         assert "compiling" in view.text()
         view.pane.apply(ToolFinished("shell:7", "bash", "completed", ToolMetadata(exit_code=0), 0.1))

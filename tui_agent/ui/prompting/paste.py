@@ -21,41 +21,27 @@ def is_large(text: str) -> bool:
     return len(text) > FOLD_CHARACTERS or text.count("\n") >= FOLD_LINES
 
 
-class PasteStore:
-    """The texts behind the chips of one prompt."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, str] = {}
+class PasteStore(dict[str, str]):
+    """The texts behind the chips of one prompt, by chip; that of an image is what names it in the message too."""
 
     def fold(self, text: str) -> str:
         """Keep a text and return the chip that stands for it."""
         lines = text.removesuffix("\n").count("\n") + 1
         size = f"{lines} lines" if lines > FOLD_LINES else f"{tokens(len(text))} characters"
         chip, number = f"[pasted {size}]", 1
-        while self._texts.get(chip, text) != text:
+        while self.get(chip, text) != text:
             number += 1
             chip = f"[pasted {size} #{number}]"
-        self._texts[chip] = text
-        return chip
-
-    def name_image(self, name: str) -> str:
-        """Return the chip that stands for an image: what names it in the message too."""
-        chip = f"@{name}"
-        self._texts[chip] = chip
+        self[chip] = text
         return chip
 
     def expand(self, text: str) -> str:
         """Return a text with every known chip replaced by what it stands for."""
-        if not self._texts:
-            return text
-        return _CHIP.sub(lambda match: self._texts.get(match[0], match[0]), text)
+        return _CHIP.sub(lambda match: self.get(match[0], match[0]), text) if self else text
 
     def chips(self, line: str) -> list[tuple[int, int]]:
         """Return the columns at which the chips of a line begin and end."""
-        return [match.span() for match in _CHIP.finditer(line) if match[0] in self._texts]
-
-    def clear(self) -> None:
-        self._texts.clear()
+        return [match.span() for match in _CHIP.finditer(line) if match[0] in self]
 
 
 def pasted_path(text: str) -> str | None:

@@ -247,10 +247,6 @@ class Vim:
     def _number(self) -> int:
         return min(int(self._count or 1), 10_000)
 
-    def _go(self, at: int) -> None:
-        self._at = at if self.mode is not Mode.NORMAL else clamped(self._text, at)
-        self._forget()
-
     def _move(self, key: str) -> None:
         """Move, or let the operator that waits act on what was moved over."""
         if key in {"j", "k", "G", "gg"}:
@@ -261,7 +257,8 @@ class Vim:
         for _ in range(self._number):
             to = target(text, to)
         if not self._operator:
-            self._go(to)
+            self._at = to if self.mode is not Mode.NORMAL else clamped(text, to)
+            self._forget()
             return
         if key in "wW":
             to = self._end_of_words(key, to)

@@ -1,6 +1,7 @@
 """How files differ, one at a time: a list of them, and the highlighted one drawn side by side where there is room."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual import getters, on
@@ -49,7 +50,7 @@ class DiffScreen(PanePage):
         note = self.query_one("#note", Static)
         note.display = not file.diff or len(file.diff) > MAX_DRAWN
         note.update("The beginning of a long diff; y copies all of it." if file.diff else "There are no lines to show.")
-        self.view.show(diff_lines(file.diff[:MAX_DRAWN]))
+        self.view.show(partial(diff_lines, file.diff[:MAX_DRAWN]))
         self.pane.scroll_home(animate=False)
 
     def action_copy(self) -> None:

@@ -432,13 +432,12 @@ class MainScreen(BoundedScreen[None], Frontend):
 
     def action_scroll_page(self, pages: int) -> None:
         if self.view is not None:
-            self.view.transcript.action_page(pages)
+            self.view.transcript.action_move(0, pages)
 
     def action_scroll_conversation(self, where: str) -> None:
         """Go to the ``home`` or ``end`` of the conversation; at the end it is followed."""
         if self.view is not None:
-            transcript = self.view.transcript
-            (transcript.action_top if where == "home" else transcript.action_bottom)()
+            self.view.transcript.action_go_to(where)
 
     def leave_room(self, rows: int) -> None:
         """Keep so many rows at the bottom of the screen free of the conversation; 0 gives them back."""
@@ -538,7 +537,7 @@ class MainScreen(BoundedScreen[None], Frontend):
     @on(Gauge.Cooled)
     def _cache_may_be_cold(self) -> None:
         if self.view is not None:
-            self.view.check_cache()
+            self.view.cold_cache.look()
 
     # -- commands ---------------------------------------------------------------------------------------------
 

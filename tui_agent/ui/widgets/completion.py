@@ -92,7 +92,11 @@ class CompletionPopup(Options, can_focus=False):
         if candidates or token.kind != "mention":
             self._offer(candidates)
         else:
-            self._tell(f"nothing here is called “{one_line(query, 40)}”" if query else "there are no files here yet")
+            self._candidates = []
+            told = f"nothing here is called “{one_line(query, 40)}”" if query else "there are no files here yet"
+            style = self.get_visual_style("completion--help", partial=True)
+            self.set_options([Option(Content.styled(told, style), disabled=True)])
+            self._open()
 
     @on(OptionList.OptionSelected)
     def _clicked(self, event: OptionList.OptionSelected) -> None:
@@ -108,12 +112,6 @@ class CompletionPopup(Options, can_focus=False):
         width = max(len(item.label) for item in candidates if item.help) if candidates[0].help else 0
         self.set_options(Option(self._row(item, width)) for item in candidates)
         self.highlighted = 0
-        self._open()
-
-    def _tell(self, sentence: str) -> None:
-        self._candidates = []
-        told = Content.styled(sentence, self.get_visual_style("completion--help", partial=True))
-        self.set_options([Option(told, disabled=True)])
         self._open()
 
     def _open(self) -> None:

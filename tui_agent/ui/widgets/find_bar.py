@@ -60,7 +60,7 @@ class FindBar(Horizontal, can_focus=True):
     async def action_end(self) -> None:
         self.display = False
         self.field.value = ""
-        self._transcript.mark("")
+        self._transcript.query_text = ""
         await self.app.action_focus("prompt")
 
     @on(Input.Changed)
@@ -83,7 +83,7 @@ class FindBar(Horizontal, can_focus=True):
 
     @work(exclusive=True, group="find")
     async def _search(self, query: str) -> None:
-        self._transcript.mark(query)
+        self._transcript.query_text = query
         found = await find_entries(self._controller, query)
         self._found, self._at = found, 0
         self._show()

@@ -49,7 +49,7 @@ def _text_lines(text: str, style: str, width: int) -> Iterable[Line]:
 
 def _detail_lines(text: str, kind: str, width: int) -> Iterable[Line]:
     if kind == "diff":
-        return diff_lines(text)(width)
+        return diff_lines(text, width)
     return _text_lines(text, "strong" if kind == "command" else "text", width)
 
 

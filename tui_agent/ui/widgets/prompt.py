@@ -36,7 +36,7 @@ class Prompt(TextArea):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "send", "send", show=False),
-        Binding("alt+enter", "queue", "queue"),
+        Binding("alt+enter", "send(True)", "queue"),
         # Without a run alt+enter is a new line too: it is what many terminals send for shift+enter.
         Binding("shift+enter,ctrl+j,alt+enter", "newline", "new line", show=False),
         Binding("tab", "complete", "complete"),
@@ -174,16 +174,12 @@ class Prompt(TextArea):
 
     # -- sending ----------------------------------------------------------------------------------------------
 
-    def action_send(self) -> None:
-        self._catch_up()
-        if self._popup.display and self._take_completion():
-            return
-        self._send(follow_up=False)
-
-    def action_queue(self) -> None:
-        self._send(follow_up=True)
-
-    def _send(self, *, follow_up: bool) -> None:
+    def action_send(self, follow_up: bool = False) -> None:  # noqa: FBT001, FBT002 - called by Textual
+        """Send what is written; with ``follow_up`` for when the run is done, and without completing anything."""
+        if not follow_up:
+            self._catch_up()
+            if self._popup.display and self._take_completion():
+                return
         text = self.full_text
         if not text.strip():
             return
@@ -205,7 +201,7 @@ class Prompt(TextArea):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in {"complete", "close_completion"}:
             return self._popup.display
-        if action == "queue":
+        if action == "send" and parameters:
             return self.running
         return super().check_action(action, parameters)
 
@@ -334,7 +330,8 @@ class Prompt(TextArea):
         row, column = self.cursor_location
         before = self.document.get_line(row)[:column]
         space = " " if before and not before[-1].isspace() else ""
-        if result := self._replace_via_keyboard(f"{space}{self._pastes.name_image(name)} ", *self.selection):
+        self._pastes[f"@{name}"] = f"@{name}"
+        if result := self._replace_via_keyboard(f"{space}@{name} ", *self.selection):
             self.move_cursor(result.end_location)
         self.focus()
 

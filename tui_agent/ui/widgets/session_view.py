@@ -46,6 +46,7 @@ from tui_agent.app.run_state import Phase, RunState, describe_run
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.session.entries import AssistantEntry
+from tui_agent.ui.attention import Sign
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
@@ -121,7 +122,7 @@ class NewChip(Static):
         self.display = False
 
     def on_click(self) -> None:
-        self._transcript.action_bottom()
+        self._transcript.action_go_to("end")
 
 
 FACTS_SECONDS = 0.1
@@ -157,7 +158,7 @@ class SessionView(Room):
         self._focused_entry: int | None = None
         self._facts_changed = False
         """Whether what the main screen says of session and request is to be looked at again."""
-        self._cold_cache = ColdCache(main.controller)
+        self.cold_cache = ColdCache(main.controller)
         self.inbox = Inbox(self, pause=lambda: next((pane.pause for pane in self.query(Transcript)), 0.0))
 
     def compose(self) -> ComposeResult:
@@ -198,8 +199,8 @@ class SessionView(Room):
         if agent.question is not None:
             self.question.ask(agent.question)
             self.announce_question()
-        self._cold_cache.forget()
-        self.check_cache()
+        self.cold_cache.forget()
+        self.cold_cache.look()
         if lost := agent.session.reader.damaged:
             stored = agent.session.info.entry_count
             self._main.say(
@@ -235,9 +236,6 @@ class SessionView(Room):
             self.hints.offer(self._controller.commands, self._main.keymap, written)
         else:
             self.hints.withdraw()
-
-    def check_cache(self) -> None:
-        self._cold_cache.look()
 
     # -- what the agent says ----------------------------------------------------------------------------------
 
@@ -294,7 +292,7 @@ class SessionView(Room):
                 self.announce_question()
                 main.refresh_bindings()
             case PermissionSettled(call_id=call_id):
-                main.attention.settled()
+                main.attention.show(Sign.WORKING)
                 self.question.settle(call_id)
                 self.leave_question()
             case QueueChanged():
@@ -336,7 +334,7 @@ class SessionView(Room):
         self.leave_question()
         self._main.show_running()
         self._facts_changed = True
-        self.check_cache()
+        self.cold_cache.look()
         self._main.watch_files()
         match event.reason:
             case "interrupted":
@@ -363,16 +361,15 @@ class SessionView(Room):
         told = (lambda written: describe_run(state, self._main.clock(), written)) if state.active else None
         self.transcript.show_activity(told)
 
-    def _following_changed(self, following: bool) -> None:  # noqa: FBT001 - called by Textual
+    def _end_moved(self) -> None:
+        """Show whether one sees the end of the conversation, and whether something new is there."""
+        self.new_chip.display = self.transcript.has_new
         for status in self._main.query(StatusLine):  # none while the screen is being emptied
-            status.told_elsewhere = following
-
-    def _has_new_changed(self, has_new: bool) -> None:  # noqa: FBT001 - called by Textual
-        self.new_chip.display = has_new
+            status.told_elsewhere = self.transcript.following
 
     def on_mount(self) -> None:
-        self.watch(self.transcript, "following", self._following_changed)
-        self.watch(self.transcript, "has_new", self._has_new_changed)
+        self.watch(self.transcript, "following", self._end_moved)
+        self.watch(self.transcript, "has_new", self._end_moved)
         self.app.screen_change_signal.subscribe(self, self._screen_changed)
         self.watch(self.app, "app_focus", self._focus_changed, init=False)
 

@@ -26,7 +26,7 @@ _FIRST = (
     "complete",
     "interrupt",
     "to_prompt",
-    "queue",
+    "send(True)",
 )
 """Actions whose keys are shown before all others, answers to a question in the order of its list."""
 _PALETTE = "command_palette"

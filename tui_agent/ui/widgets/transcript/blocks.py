@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
+from functools import partial
 from typing import ClassVar, Final, Literal
 
 from tui_agent.app.format import plural
@@ -79,6 +80,12 @@ class Block:
     focusable: ClassVar[bool] = True
     """Whether keys may act on it."""
 
+    document: MarkdownDocument | None = None
+    """Its text where that is Markdown."""
+
+    copied: str = ""
+    """What is copied of a block without a document."""
+
     is_told: bool = True
     """Whether it is what its entry says, so that the model may have it; other blocks are the program's words."""
 
@@ -123,7 +130,7 @@ class Block:
         self.fold = Fold.CLOSED if self.fold is Fold.FULL else Fold.FULL
 
     def copy_text(self) -> str:
-        return ""
+        return sanitize.text(self.copied if self.document is None else self.document.source)
 
     def _layout(self, width: int) -> Sequence[Line]:
         raise NotImplementedError
@@ -136,19 +143,16 @@ class UserBlock(Block):
 
     def __init__(self, text: str, attachments: Sequence[str] = (), note: str = "", sent: str = "") -> None:
         super().__init__("user")
-        self._text = sanitize.text(text)
+        self.copied = sanitize.text(text)
         self._attachments = attachments
         self._note = note
-        self._body = TextBody(self._text, "user", " " * len(_YOU))
+        self._body = TextBody(self.copied, "user", " " * len(_YOU))
         self._sent = TextBody(sanitize.text(sent), "muted") if sent else None
         self.foldable = sent != "" or len(self._body) > _LONG_MESSAGE
         self.fold = Fold.PART if self.foldable else Fold.FULL
 
     def cycle(self) -> None:
         self.fold = Fold.PART if self.fold is Fold.FULL else Fold.FULL
-
-    def copy_text(self) -> str:
-        return self._text
 
     def _layout(self, width: int) -> Sequence[Line]:
         note = ((f"{self._note} · ", "muted"),) if self._note else ()
@@ -174,13 +178,11 @@ class AnswerBlock(Block):
     """What the model said: Markdown, perhaps still growing."""
 
     kind = "answer"
+    document: MarkdownDocument
 
     def __init__(self, key: str, document: MarkdownDocument) -> None:
         super().__init__(key)
         self.document = document
-
-    def copy_text(self) -> str:
-        return sanitize.text(self.document.source)
 
     def _layout(self, width: int) -> Sequence[Line]:
         if self.within is None:
@@ -218,13 +220,11 @@ class ReasoningBlock(FoldingBlock):
     """What the model thought, folded until someone looks."""
 
     kind = "reasoning"
+    document: MarkdownDocument
 
     def __init__(self, key: str, document: MarkdownDocument) -> None:
         super().__init__(key)
         self.document = document
-
-    def copy_text(self) -> str:
-        return sanitize.text(self.document.source)
 
     def _head(self, width: int) -> Iterable[Line]:
         words = len(self.document.source.split())
@@ -264,11 +264,8 @@ class MarkerBlock(FoldingBlock):
         self._rule = rule
         self.actions = tuple(actions)
         self._make_body = body
-        self._copied = copied
+        self.copied = copied or self._text
         self.foldable = body is not None
-
-    def copy_text(self) -> str:
-        return sanitize.text(self._copied) if self._copied else self._text
 
     def _head(self, width: int) -> Iterable[Line]:
         toggle = " act:toggle" if self.foldable else ""
@@ -312,7 +309,10 @@ class CutOffBlock(MarkerBlock):
 
     is_told = False
 
-    def __init__(self, text: str, body: Callable[[int], Iterable[Line]], said: str) -> None:
+    def __init__(self, entry_id: int, said: str) -> None:
+        """Make the block of what was ``said``; ``entry_id`` is the entry beside the path that keeps it."""
+        text = f"Cut off after {plural(len(said.split()), 'word')} · in the tree as #{entry_id}"
+        body = partial(body_lines, TextBody(sanitize.text(said), "muted"))
         super().__init__("cut_off", text, icon="✗", style="muted", body=body, copied=said)
         self.fold = Fold.FULL
 
@@ -346,7 +346,7 @@ class EndingBlock(MarkerBlock):
         self.fail()
         self.actions = ()
         if mended and self._icon == "✗":
-            self._text = f"The request was made again: {self._text}"
+            self._text = self.copied = f"The request was made again: {self._text}"
             self._icon, self._style = "·", "muted"
         self.changed()
         return before != (self._text, self._icon, self.actions)
@@ -391,17 +391,12 @@ class ActivityBlock(Block):
         return [Line(prefix=((f"{icon} ", "status-running"), (text, "muted")))]
 
 
-def indented(lines: Iterable[Line]) -> Iterable[Line]:
-    """Put two cells before lines; the lines themselves stay as they are, because a document owns them."""
-    return map(ShiftedLine, lines)
-
-
 def indented_lines(document: MarkdownDocument, width: int) -> Iterable[Line]:
-    return indented(document.lines(max(width - len(INDENT), 1)))
+    return map(ShiftedLine, document.lines(max(width - len(INDENT), 1)))
 
 
 class ShiftedLine(Line):
-    """Another line, two cells further right."""
+    """Another line, two cells further right; that one stays as it is, because a document owns it."""
 
     __slots__ = ("_line",)
 

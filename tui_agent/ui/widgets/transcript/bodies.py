@@ -1,12 +1,12 @@
 """What a block shows when it is open: rows of output, numbered code and matches, laid out only where shown."""
 
 import re
-from collections.abc import Iterator
-from typing import Final, Literal, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Literal
 
-from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.code import Code, CodeLine, code_cuts, language_of_path
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpans, cells, wrapped
+from tui_agent.ui.widgets.transcript.sanitize import TAB_SIZE
 
 MAX_ROWS: Final = 2_000
 """Rows a block shows inside the transcript; beyond that it offers to open the whole text."""
@@ -22,12 +22,16 @@ _MATCH: Final = re.compile(r"([^\n:]+):(\d+): ")
 Keep = Literal["head", "tail"]
 
 
-class Body(Protocol):
+class Body:
     """Rows that can be laid out one by one."""
 
-    def __len__(self) -> int: ...
+    _rows: Sequence[Any]
 
-    def row(self, index: int, width: int) -> Iterator[Line]: ...
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def row(self, index: int, width: int) -> Iterator[Line]:
+        raise NotImplementedError
 
 
 def body_lines(body: Body, width: int, rows: int | None = None, keep: Keep = "head") -> Iterator[Line]:
@@ -40,8 +44,11 @@ def body_lines(body: Body, width: int, rows: int | None = None, keep: Keep = "he
     shown = total if total <= limit + 1 else limit
     hidden = total - shown
     first = hidden if keep == "tail" else 0
-    if hidden and first:
-        yield _more_line(hidden, "earlier", action)
+    hint = " · open full" if action == "open" else ""
+    told = f"… {hidden:,} {'earlier' if first else 'more'} lines{hint}"
+    more = Line(prefix=((INDENT, "text"), (told, f"muted act:{action}")))
+    if first:
+        yield more
     for index in range(first, first + shown):
         for count, line in enumerate(body.row(index, width)):
             if rows is not None and count == _WRAPPED_ROWS:
@@ -49,54 +56,41 @@ def body_lines(body: Body, width: int, rows: int | None = None, keep: Keep = "he
                 break
             yield line
     if hidden and not first:
-        yield _more_line(hidden, "more", action)
+        yield more
 
 
-def _more_line(hidden: int, word: str, action: str) -> Line:
-    noun = "line" if hidden == 1 else "lines"
-    hint = " · open full" if action == "open" else ""
-    return Line(prefix=((INDENT, "text"), (f"… {hidden:,} {word} {noun}{hint}", f"muted act:{action}")))
-
-
-class TextBody:
+class TextBody(Body):
     """Plain rows."""
 
     def __init__(self, text: str, style: str = "output", indent: str = INDENT) -> None:
-        self._rows = text.rstrip("\n").split("\n") if text.strip("\n") else []
+        self._rows: list[str] = text.rstrip("\n").split("\n") if text.strip("\n") else []
         self._style = style
         self._prefix: StyledSpans = ((indent, "text"),)
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def row(self, index: int, width: int) -> Iterator[Line]:
-        text = sanitize.code_line(self._rows[index])
+        text = self._rows[index].expandtabs(TAB_SIZE)
         runs = [(text, self._style)] if text else []
         room = max(width - cells(self._prefix[0][0]), 1)
         yield from wrapped(runs, room, self._prefix, self._prefix)
 
 
-class NumberedBody:
+class NumberedBody(Body):
     """A file as the read tool shows it: rows of number, tab and text, in the colours of its language."""
 
     def __init__(self, text: str, path: str) -> None:
-        rows = text.rstrip("\n").split("\n")
-        self._numbers: list[str] = []
+        self._rows: list[str] = []  # their numbers
         code: list[str] = []
-        for row in rows:
+        for row in text.rstrip("\n").split("\n"):
             found = _NUMBERED.match(row)
-            self._numbers.append(found[1] if found else "")
+            self._rows.append(found[1] if found else "")
             code.append(row[found.end() :] if found else row)
-        self._gutter = max(map(len, self._numbers), default=0)
+        self._gutter = max(map(len, self._rows), default=0)
         self._code = Code(language_of_path(path), "output")
         self._code.replace(0, code)
 
-    def __len__(self) -> int:
-        return len(self._numbers)
-
     def row(self, index: int, width: int) -> Iterator[Line]:
         """Yield the lines of a row; the number is not part of the text."""
-        number = f"{INDENT}{self._numbers[index]:>{self._gutter}} "
+        number = f"{INDENT}{self._rows[index]:>{self._gutter}} "
         room = max(width - len(number) - 1, 1)
         for start, end in code_cuts(self._code.lines[index], room):
             shown = number if not start else " " * len(number)
@@ -107,7 +101,7 @@ class MatchBody(TextBody):
     """Rows of matches: path, number, text."""
 
     def row(self, index: int, width: int) -> Iterator[Line]:
-        text = sanitize.code_line(self._rows[index])
+        text = self._rows[index].expandtabs(TAB_SIZE)
         found = _MATCH.match(text)
         if found is None:
             yield from super().row(index, width)

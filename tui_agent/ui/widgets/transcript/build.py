@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 
 from tui_agent.app import format as wording
 from tui_agent.app.status_marks import style_of
@@ -38,12 +39,11 @@ from tui_agent.ui.widgets.transcript.blocks import (
     ActionName,
     AnswerBlock,
     Block,
-    CutOffBlock,
     EndingBlock,
     MarkerBlock,
     ReasoningBlock,
+    ShiftedLine,
     UserBlock,
-    indented,
     indented_lines,
 )
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, body_lines
@@ -161,10 +161,11 @@ def _user(entry: UserEntry) -> Block:
 
 def mark_problems(blocks: Sequence[Block], problems: Mapping[str, int]) -> None:
     """Have the last card of each file say how many problems its edits made."""
-    cards = {block.path: block for block in blocks if isinstance(block, CardBlock)}
+    cards = {block.metadata.path: block for block in blocks if isinstance(block, CardBlock) and block.traits.writes}
     for path, count in problems.items():
         if path in cards:
-            cards[path].tell_problems(count)
+            cards[path].problems = count
+            cards[path].changed()
 
 
 def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
@@ -229,19 +230,17 @@ def compaction_note(entry: CompactionEntry) -> MarkerBlock:
 def _summary(
     key: str, text: str, entry: CompactionEntry | BranchSummaryEntry, actions: Sequence[ActionName]
 ) -> MarkerBlock:
-    document = MarkdownDocument(entry.summary, finished=True)
-
-    def body(width: int) -> Iterator[Line]:
-        yield from indented_lines(document, width)
-        yield from _detail_lines(entry, width)
-
+    body = partial(_summary_lines, entry, MarkdownDocument(entry.summary, finished=True))
     rule = style_of(Standing.SUMMARISED)
     block = MarkerBlock(key, text, rule=rule, actions=actions, body=body, copied=entry.summary)
     block.entry = (entry.id, entry.kind)
     return block
 
 
-def _detail_lines(entry: CompactionEntry | BranchSummaryEntry, width: int) -> Iterator[Line]:
+def _summary_lines(
+    entry: CompactionEntry | BranchSummaryEntry, document: MarkdownDocument, width: int
+) -> Iterator[Line]:
+    yield from indented_lines(document, width)
     details = entry.details
     kept = [(len(details.user_messages), "user message"), (len(details.anchors), "anchor")]
     own = f"{entry.model} alone can read it; other models get the entries themselves"
@@ -285,7 +284,7 @@ def _prune(entry: PruneEntry, around: BuildContext) -> Block:
                 [*crop_runs(runs, max(width - len(INDENT) - len(offer[0]), 1)), offer], prefix=((INDENT, "text"),)
             )
             if note := notes.get(target.id):
-                yield from indented(_text_body(note)(max(width - len(INDENT), 1)))
+                yield from map(ShiftedLine, _text_body(note)(max(width - len(INDENT), 1)))
 
     text = f"Cleared {what} · {freed} tokens freed · {entry.reason}"
     rule = style_of(Standing.CLEARED)
@@ -315,11 +314,4 @@ def _check(entry: CheckEntry) -> Block:
 
 
 def _text_body(text: str) -> Callable[[int], Iterable[Line]]:
-    body = TextBody(sanitize.text(text), "muted")
-    return lambda width: body_lines(body, width)
-
-
-def cut_off_block(entry_id: int, said: str) -> CutOffBlock:
-    """Return the words of an attempt that failed; ``entry_id`` is the entry beside the path that keeps them."""
-    text = f"Cut off after {wording.plural(len(said.split()), 'word')} · in the tree as #{entry_id}"
-    return CutOffBlock(text, _text_body(said), said)
+    return partial(body_lines, TextBody(sanitize.text(text), "muted"))

@@ -12,7 +12,7 @@ from tui_agent.permission import note_of
 from tui_agent.session.entries import ShellEntry, ToolCallPart, ToolMetadata, ToolResultEntry, ToolStatus
 from tui_agent.tools.registry import tool_traits
 from tui_agent.ui.widgets.transcript import sanitize
-from tui_agent.ui.widgets.transcript.blocks import SPINNER, Fold, FoldingBlock, head_line, indented
+from tui_agent.ui.widgets.transcript.blocks import SPINNER, Fold, FoldingBlock, ShiftedLine, head_line
 from tui_agent.ui.widgets.transcript.bodies import (
     INDENT,
     MAX_ROWS,
@@ -76,11 +76,12 @@ class CardBlock(FoldingBlock):
         self._title = ""
         self._live = ""
         self._result: ToolResultEntry | None = None
-        self._metadata = ToolMetadata()
+        self.metadata = ToolMetadata()
         self._seconds = 0.0
         self._began = 0.0
         self._elapsed = 0.0
-        self._problems = 0
+        self.problems = 0
+        """New problems that its edits made."""
         self._edited = False
         self._content: Body | None = None
         self._chosen = False
@@ -94,26 +95,9 @@ class CardBlock(FoldingBlock):
         return self.status == RUNNING
 
     @property
-    def small(self) -> bool:
-        """Whether the call only looks at something and went well so far, so that a row may stand for several."""
-        return bool(self.traits.counts) and self.status in {WAITING, RUNNING, ToolStatus.COMPLETED}
-
-    @property
     def icon(self) -> StyledSpan:
         icon, style = ICONS.get(self.status, ("●", "status-ok"))
         return f"{SPINNER[self.frame % len(SPINNER)] if self.running else icon} ", f"{style} act:toggle"
-
-    @property
-    def count(self) -> int | None:
-        return self._metadata.count
-
-    @property
-    def path(self) -> str | None:
-        return self._metadata.path if self.traits.writes else None
-
-    def tell_problems(self, count: int) -> None:
-        self._problems = count
-        self._changed()
 
     @property
     def tokens(self) -> int:
@@ -156,7 +140,7 @@ class CardBlock(FoldingBlock):
         self._changed()
 
     def finish(self, status: str, metadata: ToolMetadata, seconds: float) -> None:
-        self.status, self._metadata, self._seconds = status, metadata, seconds
+        self.status, self.metadata, self._seconds = status, metadata, seconds
         self._changed()
 
     def stop(self) -> None:
@@ -166,7 +150,7 @@ class CardBlock(FoldingBlock):
 
     def set_result(self, result: ToolResultEntry) -> None:
         self._result, self.entry = result, (result.id, result.kind)
-        self.status, self._metadata = result.status, result.metadata
+        self.status, self.metadata = result.status, result.metadata
         self._title = result.title or self._title
         if result.ended_at > result.started_at > 0:
             self._seconds = (result.ended_at - result.started_at) / 1000
@@ -177,7 +161,7 @@ class CardBlock(FoldingBlock):
 
     def _offer(self) -> None:
         hidden = self._edited and self.standing is not Standing.PINNED
-        entered = self._metadata.of_subagent or (self.traits.starts_agents and self.running)
+        entered = self.metadata.of_subagent or (self.traits.starts_agents and self.running)
         self.actions = (*(("restore",) if hidden else ()), *(("enter",) if entered else ()))
 
     def stand(self, standing: Standing | None, *, edited: bool = False) -> bool:
@@ -210,7 +194,7 @@ class CardBlock(FoldingBlock):
             return
         prints = bool(self._live) and not self.traits.starts_agents
         is_log = self.traits.output == "log" or self.tool == _OWN_COMMAND
-        shows_itself = self._metadata.diff or is_log or prints or self.status == ToolStatus.ERROR
+        shows_itself = self.metadata.diff or is_log or prints or self.status == ToolStatus.ERROR
         denied = self.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}
         self.fold = Fold.PART if shows_itself and not denied else Fold.CLOSED
 
@@ -222,7 +206,7 @@ class CardBlock(FoldingBlock):
     def _layout(self, width: int) -> Sequence[Line]:
         if self.within is None:
             return super()._layout(width)
-        return list(indented(super()._layout(max(width - len(INDENT), 1))))
+        return list(map(ShiftedLine, super()._layout(max(width - len(INDENT), 1))))
 
     def _changed(self) -> None:
         self._content = None
@@ -232,14 +216,19 @@ class CardBlock(FoldingBlock):
 
     def copy_text(self) -> str:
         """Return the output, or the diff of a change, or the arguments when there is nothing else."""
-        if self._metadata.diff:
-            return sanitize.text(self._metadata.diff)
+        if self.metadata.diff:
+            return sanitize.text(self.metadata.diff)
         text = self._result.output if self._result else self._live
         return sanitize.output(text) if text else sanitize.text(self.arguments)
 
     @property
     def title(self) -> str:
-        title = self._title or _title_of(self.arguments)
+        title = self._title
+        if not title:
+            # The most telling argument, also of JSON that is still being written.
+            found: dict[str, str] = dict(_TITLE_VALUE.findall(self.arguments[:4_000]))
+            told = next(filter(None, map(found.get, _TITLE_ARGUMENTS)), "")
+            title = told.replace("\\n", " ").replace('\\"', '"').replace("\\\\", "\\")[:200]
         return sanitize.line(_COUNT_IN_TITLE.sub("", title))
 
     def _head(self, width: int) -> Iterable[Line]:
@@ -251,7 +240,7 @@ class CardBlock(FoldingBlock):
         yield head_line(left, self._facts(width), ((f"  {self.chevron}", "muted act:toggle"),), width)
 
     def _facts(self, width: int) -> Sequence[StyledSpan]:
-        metadata = self._metadata
+        metadata = self.metadata
         said = ("written as text" if self._as_text else "", self.elapsed)
         facts: list[StyledSpan] = [(text, "muted") for text in said if text]
         if self.status in {ToolStatus.ERROR, ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
@@ -263,8 +252,8 @@ class CardBlock(FoldingBlock):
             facts.append((f"exit {metadata.exit_code}", "status-warning"))
         if lines := wording.lines_text(metadata.additions, metadata.deletions):
             facts.append((lines, "muted"))
-        if self._problems:
-            facts.append((wording.plural(self._problems, "new problem"), "status-warning"))
+        if self.problems:
+            facts.append((wording.plural(self.problems, "new problem"), "status-warning"))
         if metadata.count is not None:
             facts.append((wording.plural(metadata.count, self.traits.counts or "line"), "muted"))
         if metadata.truncation is not None:
@@ -287,13 +276,18 @@ class CardBlock(FoldingBlock):
         self._width = width
         yield from body_lines(self._shown_body(width), width, *self._window())
         if self._result is not None and self._result.full_output and self.fold is not Fold.CLOSED:
-            total = self._metadata.truncation.total_lines if self._metadata.truncation else 0
+            total = self.metadata.truncation.total_lines if self.metadata.truncation else 0
             what = f"Output was cut · open full ({total:,} lines)" if total else "Output was cut · open full"
             yield Line(prefix=((INDENT, "text"), (what, "action act:open")))
 
     def _argument_rows(self) -> list[str]:
         """Return the rows of a command that says more than the head; other arguments are shown when all is."""
-        arguments = _arguments(self.arguments)
+        try:
+            arguments = loads(self.arguments)
+        except ValueError:
+            arguments = None
+        if not isinstance(arguments, dict):
+            return []
         command = arguments.get("command")
         if isinstance(command, str) and "\n" in command.strip():
             rows = [f"$ {row}" for row in sanitize.text(command).strip().split("\n")]
@@ -306,7 +300,7 @@ class CardBlock(FoldingBlock):
         """Return how many rows of the body are shown, None for all, and of which end."""
         if self.fold is Fold.FULL:
             return None, "head"
-        if self._metadata.diff:
+        if self.metadata.diff:
             return _DIFF_ROWS, "head"
         return _OUTPUT_ROWS, "tail" if self.traits.output == "log" or self._result is None else "head"
 
@@ -317,31 +311,14 @@ class CardBlock(FoldingBlock):
 
     def _make_body(self) -> Body:
         failed = self.status in {ToolStatus.ERROR, ToolStatus.DENIED}
-        if self._metadata.diff and not failed:
-            return DiffBody(sanitize.text(self._metadata.diff))
+        if self.metadata.diff and not failed:
+            return DiffBody(sanitize.text(self.metadata.diff))
         output = sanitize.output(self._result.output if self._result else self._live)
         if failed:
             return TextBody(output)
         if self.traits.output == "numbered" and "\t" in output:
-            return NumberedBody(output, self._metadata.path or self.title)
+            return NumberedBody(output, self.metadata.path or self.title)
         return MatchBody(output) if self.traits.output == "matches" else TextBody(output)
-
-
-def _arguments(text: str) -> dict[str, object]:
-    try:
-        value = loads(text)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _title_of(arguments: str) -> str:
-    """Return the most telling argument, also of JSON that is still being written."""
-    found: dict[str, str] = dict(_TITLE_VALUE.findall(arguments[:4_000]))
-    for name in _TITLE_ARGUMENTS:
-        if found.get(name):
-            return found[name].replace("\\n", " ").replace('\\"', '"').replace("\\\\", "\\")[:200]
-    return ""
 
 
 class ShellBlock(FoldingBlock):
@@ -352,8 +329,9 @@ class ShellBlock(FoldingBlock):
     def __init__(self, entry: ShellEntry) -> None:
         super().__init__("shell")
         self._entry = entry
-        self._output = sanitize.output(entry.output)
-        self._rows = TextBody(self._output)
+        output = sanitize.output(entry.output)
+        self.copied = output or entry.command
+        self._rows = TextBody(output)
         self.foldable = len(self._rows) > 0
         self.fold = Fold.PART
 
@@ -363,9 +341,6 @@ class ShellBlock(FoldingBlock):
             self.fold = Fold.CLOSED
         else:
             self.fold = Fold((self.fold + 1) % len(Fold))
-
-    def copy_text(self) -> str:
-        return self._output or sanitize.text(self._entry.command)
 
     def _head(self, width: int) -> Iterable[Line]:
         entry = self._entry

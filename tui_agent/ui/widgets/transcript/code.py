@@ -8,8 +8,8 @@ before, or on whether the code arrived in one piece.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, cells
+from tui_agent.ui.widgets.transcript.sanitize import TAB_SIZE
 from tui_agent.ui.widgets.transcript.time_limit import TooLongError
 
 CHUNK: Final = 50
@@ -42,7 +42,7 @@ class Code:
     def replace(self, start: int, lines: Iterable[str]) -> None:
         """Put ``lines`` in the place of everything from line ``start`` on."""
         del self.lines[start:]
-        self.lines.extend(sanitize.code_line(line) for line in lines)
+        self.lines.extend(line.expandtabs(TAB_SIZE) for line in lines)
         first = start // CHUNK
         for chunk in [chunk for chunk in self._chunks if chunk >= first]:
             del self._chunks[chunk]
@@ -64,19 +64,17 @@ class Code:
         # Lexers are imported when the first code is drawn: an empty screen needs none.
         from tui_agent.ui.widgets.transcript.lexing import coloured
 
+        state: tuple[str, ...] = ("root",)
+        if chunk % (RESET // CHUNK):
+            if chunk not in self._states:
+                self.runs((chunk - 1) * CHUNK)
+            state = self._states.get(chunk, state)
         try:
-            rows, self._states[chunk + 1] = coloured(self.language, lines, self._state_before(chunk), self.base)
+            rows, self._states[chunk + 1] = coloured(self.language, lines, state, self.base)
         except TooLongError:
             self.language = ""
             return self._colour(chunk)
         return rows
-
-    def _state_before(self, chunk: int) -> tuple[str, ...]:
-        if chunk % (RESET // CHUNK) == 0:
-            return ("root",)
-        if chunk not in self._states:
-            self.runs((chunk - 1) * CHUNK)
-        return self._states.get(chunk, ("root",))
 
 
 class CodeLine(Line):

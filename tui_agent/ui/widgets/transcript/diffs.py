@@ -63,13 +63,6 @@ class DiffRow:
     def text(self) -> str:
         return self.code.lines[self.index] if self.code.lines else self.told
 
-    def marks(self) -> Spans:
-        """Return what of the line is not in its partner; nothing when they have little in common."""
-        if self.partner is None:
-            return ()
-        removed, added = (self, self.partner) if self.kind == "removed" else (self.partner, self)
-        return changed_parts(removed.text, added.text)[self.kind == "added"]
-
 
 class _Reader:
     """Reads a diff line by line. How many lines a hunk has is counted: a line may look like a file's head."""
@@ -159,24 +152,18 @@ def side_by_side(rows: Sequence[DiffRow]) -> list[tuple[DiffRow | None, DiffRow 
     pairs: list[tuple[DiffRow | None, DiffRow | None]] = []
     removed: list[DiffRow] = []
     added: list[DiffRow] = []
-
-    def flush() -> None:
-        pairs.extend(zip_longest(removed, added))
-        removed.clear()
-        added.clear()
-
     for row in rows:
-        if row.kind == "removed":
-            if added:
-                flush()
-            removed.append(row)
-        elif row.kind == "added":
+        if row.kind == "added":
             added.append(row)
+            continue
+        if added or row.kind != "removed":
+            pairs.extend(zip_longest(removed, added))
+            removed, added = [], []
+        if row.kind == "removed":
+            removed.append(row)
         else:
-            flush()
             pairs.append((row, row))
-    flush()
-    return pairs
+    return [*pairs, *zip_longest(removed, added)]
 
 
 def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[DiffRow]]]:
@@ -235,16 +222,13 @@ def diff_body(diff: str, width: int) -> Body:
     return body.fitting(width) if len(body) else TextBody(text)
 
 
-class DiffBody:
+class DiffBody(Body):
     """The rows of a diff one below the other; ``fitting`` has them side by side where there is room."""
 
     def __init__(self, diff: str) -> None:
-        self._rows = read_diff(diff)
+        self._rows: list[DiffRow] = read_diff(diff)
         self._gutter = max((len(str(max(row.old, row.new))) for row in self._rows), default=1)
         self._split: SplitBody | None = None
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     def fitting(self, width: int) -> Body:
         changed = any(row.partner is not None for row in self._rows)
@@ -267,21 +251,18 @@ class DiffBody:
             yield DiffLine(row, (start, end), prefix=prefix, fill=style if row.kind in _SIGNS else "")
 
 
-class SplitBody:
+class SplitBody(Body):
     """The rows of a diff side by side.
 
     The text that is selected and copied is the new one, and of lines that are gone the old one.
     """
 
     def __init__(self, rows: Sequence[DiffRow], gutter: int) -> None:
-        self._pairs = side_by_side(rows)
+        self._rows: list[tuple[DiffRow | None, DiffRow | None]] = side_by_side(rows)
         self._gutter = gutter
 
-    def __len__(self) -> int:
-        return len(self._pairs)
-
     def row(self, index: int, width: int) -> Iterator[Line]:
-        old, new = self._pairs[index]
+        old, new = self._rows[index]
         if old is new and new is not None and new.told:
             yield _told(new)
             return
@@ -392,7 +373,11 @@ def _gutter(row: DiffRow, number: int, size: int) -> tuple[StyledSpans, StyledSp
 def _coloured(row: DiffRow, cut: tuple[int, int]) -> StyledSpans:
     runs = row.code.runs(row.index)
     if row.kind in _SIGNS:
-        runs = tuple(_marked(runs, row.kind, row.marks()))
+        marks: Spans = ()
+        if (partner := row.partner) is not None:
+            before, after = (row, partner) if row.kind == "removed" else (partner, row)
+            marks = changed_parts(before.text, after.text)[row.kind == "added"]
+        runs = tuple(_marked(runs, row.kind, marks))
     return part_of(runs, *cut)
 
 

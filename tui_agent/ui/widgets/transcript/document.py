@@ -122,8 +122,17 @@ class MarkdownDocument:
     def _lay_out(self) -> None:
         if self._changed:
             self._parse()
-        if self._stale:
-            self._build()
+        if not self._stale:
+            return
+        self._stale = False
+        builder = self._builder
+        builder.rewind()
+        while self._built < len(self._frozen):
+            builder.feed(self._frozen[self._built])
+            self._built += 1
+        builder.mark()
+        for flow in self._tail:
+            builder.feed(flow)
 
     # -- parsing
 
@@ -179,21 +188,15 @@ class MarkdownDocument:
         return self._references if self.finished else {}
 
     def _maker(self, lines: list[str], number: int | None = None) -> FlowMaker:
+        source, end = self._source, self._offset - 1
+        starts_line = end >= 0 and source[end] == "\n"
         return FlowMaker(
             lines,
             base=self._base,
-            blank_before=self._blank_before(self._offset),
+            blank_before=starts_line and is_blank(source[source.rfind("\n", 0, end) + 1 : end]),
             previous=self._previous,
             number=number,
             references=self._new_references(),
-        )
-
-    def _blank_before(self, offset: int) -> bool:
-        end = offset - 1
-        return (
-            end >= 0
-            and self._source[end] == "\n"
-            and is_blank(self._source[self._source.rfind("\n", 0, end) + 1 : end])
         )
 
     def _flows_of(self, blocks: list[TopBlock], lines: list[str]) -> list[Flow]:
@@ -205,7 +208,9 @@ class MarkdownDocument:
         if opened and blocks and opened.kind == blocks[0].kind:
             first, *others = blocks
             if opened.kind == "paragraph":
-                flows, rest = self._joined_paragraph(first), others
+                goes_on = self._maker([])
+                goes_on.add_text(first.tokens[1].content[len(_LETTER) :], joins=True)
+                flows, rest = goes_on.flows, others
                 maker.previous = "paragraph"
             elif opened.kind == "fence" and opened.code is not None:
                 fenced = fence_lines(first.tokens[0]) if first.tokens[0].content else []
@@ -216,15 +221,6 @@ class MarkdownDocument:
             maker.add(block.tokens)
         self._after = maker.previous
         return flows + maker.flows
-
-    def _joined_paragraph(self, block: TopBlock) -> list[Flow]:
-        content = block.tokens[1].content[len(_LETTER) :]
-        maker = self._maker([])
-        maker.add_text(content)
-        for flow in maker.flows:
-            if isinstance(flow, TextFlow):
-                flow.gap, flow.joins = False, True
-        return maker.flows
 
     # -- freezing
 
@@ -338,10 +334,7 @@ class MarkdownDocument:
         cut = pieces[-1][0]
         opened = self._opened("paragraph", _LETTER, text, block.line)
         maker = self._maker(text.split("\n"))
-        maker.add_text(content[:cut], block.line)
-        for flow in maker.flows if joined else []:
-            if isinstance(flow, TextFlow):
-                flow.gap, flow.joins = False, True
+        maker.add_text(content[:cut], block.line, joins=joined)
         start = self._offset
         if not joined:
             start = self._offset_of(text, block.line)
@@ -350,16 +343,3 @@ class MarkdownDocument:
         self._after = "paragraph"
         self._settle(maker.flows, start + cut)
         self._open = opened
-
-    # -- lines
-
-    def _build(self) -> None:
-        self._stale = False
-        builder = self._builder
-        builder.rewind()
-        while self._built < len(self._frozen):
-            builder.feed(self._frozen[self._built])
-            self._built += 1
-        builder.mark()
-        for flow in self._tail:
-            builder.feed(flow)

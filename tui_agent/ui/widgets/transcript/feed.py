@@ -36,6 +36,7 @@ from tui_agent.ui.widgets.transcript.blocks import (
     ActivityBlock,
     AnswerBlock,
     Block,
+    CutOffBlock,
     EndingBlock,
     MarkerBlock,
     ReasoningBlock,
@@ -44,7 +45,6 @@ from tui_agent.ui.widgets.transcript.build import (
     BuildContext,
     blocks_of,
     compaction_note,
-    cut_off_block,
     mark_problems,
 )
 from tui_agent.ui.widgets.transcript.cards import CardBlock
@@ -101,7 +101,16 @@ class LiveFeed:
             self._document(kind).append("".join(text for _, text in deltas))
         self._pending.clear()
         for call in self._pending_calls.values():
-            self._write_call(call)
+            item = self._live_item()
+            index = self._end - 1
+            known = self._cards.get(call.call_id)
+            if known is None:
+                card = self._new_card(call.call_id, call.tool, call.arguments)
+                item.blocks.append(card)
+                self._cards[call.call_id] = index, card
+            else:
+                known[1].write(call.arguments)
+            self.changed.add(index)
         self._pending_calls.clear()
         for call_id, texts in self._pending_output.items():
             index, card = self._cards[call_id]
@@ -129,29 +138,6 @@ class LiveFeed:
             self._live = Item(LIVE_ID, LIVE, [])
             self._append(LIVE_ID, LIVE, self._live)
         return self._live
-
-    def _write_call(self, call: ToolCallProgress) -> None:
-        item = self._live_item()
-        index = self._end - 1
-        known = self._cards.get(call.call_id)
-        if known is None:
-            card = self._new_card(call.call_id, call.tool, call.arguments)
-            item.blocks.append(card)
-            self._cards[call.call_id] = index, card
-        else:
-            known[1].write(call.arguments)
-        self.changed.add(index)
-
-    def end(self) -> None:
-        """The stream ended; its entry follows, or :meth:`discard` when there is none."""
-        self.flush()
-        if self._live is None:
-            return
-        for block in self._live.blocks:
-            if isinstance(block, AnswerBlock | ReasoningBlock):
-                block.document.finish()
-                block.changed()
-        self.changed.add(self._end - 1)
 
     def discard(self) -> None:
         """Take away what was streamed and became no entry on this path: the request is made again."""
@@ -201,14 +187,14 @@ class LiveFeed:
         for block in blocks:
             if isinstance(block, CardBlock):
                 self._cards[block.call_id] = index, block
-                self._model.pin(index)
+                self._model.pinned.add(index)
         self.changed.add(index)
 
     def _append_before_live(self, entry: Entry) -> None:
-        around = BuildContext(size_of=self._model.size_of, load=self._model.load)
+        around = BuildContext(size_of=self._model.size_of, load=self._model.source.load)
         if isinstance(entry, ShellEntry) and (place := self._running_shell(entry.command)) is not None:
             self._model.replace(place, entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
-            self._model.pin(place, pinned=False)
+            self._model.pinned.discard(place)
             self.changed.add(place)
             return
         if isinstance(entry, CompactionEntry):
@@ -296,7 +282,7 @@ class LiveFeed:
         item.results = (*item.results, index)
         self.changed.add(owner)
         if not any(place == owner for place, _ in self._cards.values()):
-            self._model.pin(owner, pinned=False)
+            self._model.pinned.discard(owner)
         return True
 
     def _find(self, call_id: str, index: int) -> tuple[int, CardBlock] | None:
@@ -321,11 +307,11 @@ class LiveFeed:
                 live = self._live.blocks if self._live is not None else []
                 said = "\n\n".join(block.document.source for block in live if isinstance(block, AnswerBlock))
                 self.discard()
-                self._add_local([cut_off_block(kept, said)])
+                self._add_local([CutOffBlock(kept, said)])
             case ToolStarted():
                 index, card = self._card(event.call_id, event.tool)
                 card.start(event.title, event.arguments, self._clock())
-                self._model.pin(index)
+                self._model.pinned.add(index)
                 self.changed.add(index)
             case ToolFinished():
                 self.flush()
@@ -341,11 +327,17 @@ class LiveFeed:
 
     def run_ended(self) -> None:
         """Nothing runs any more: calls without a result won't get one."""
-        self.end()
+        self.flush()
+        if self._live is not None:
+            for block in self._live.blocks:
+                if isinstance(block, AnswerBlock | ReasoningBlock):
+                    block.document.finish()
+                    block.changed()
+            self.changed.add(self._end - 1)
         for index, card in self._cards.values():
             card.stop()
             self.changed.add(index)
-            self._model.pin(index, pinned=False)
+            self._model.pinned.discard(index)
         self._cards.clear()
         place = self._model.owner_of(self._end)
         for block in self._model.item(place).blocks if place is not None else ():

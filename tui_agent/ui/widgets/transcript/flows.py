@@ -103,7 +103,9 @@ class LineBuilder:
         joins = isinstance(flow, TextFlow) and flow.joins and bool(self.lines)
         if flow.gap and self.lines and not joins:
             self.lines.append(Line(prefix=flow.frame.outer))
-        frame = self._fitting(flow.frame)
+        frame = flow.frame
+        if self.width - max(runs_width(frame.first), runs_width(frame.rest)) < min(MIN_TEXT_WIDTH, self.width):
+            frame = Frame()
         match flow:
             case TextFlow():
                 self._feed_text(flow, frame, joins=joins)
@@ -118,10 +120,6 @@ class LineBuilder:
             case RuleFlow():
                 width = self.width - runs_width(frame.rest)
                 self.lines.append(Line([("─" * width, "rule")], prefix=frame.first, lead=frame.first_lead))
-
-    def _fitting(self, frame: Frame) -> Frame:
-        widest = max(runs_width(frame.first), runs_width(frame.rest))
-        return frame if self.width - widest >= min(MIN_TEXT_WIDTH, self.width) else Frame()
 
     def _feed_text(self, flow: TextFlow, frame: Frame, *, joins: bool) -> None:
         prefix, lead = frame.first, frame.first_lead
@@ -163,7 +161,14 @@ def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
     ]
     widths = _share(natural, width - _GAP * (len(natural) - 1))
     if widths is None:
-        yield from _as_list(table, width)
+        # As a list: each cell behind the title of its column.
+        head, *rows = table.rows
+        for index, row in enumerate(rows or [[]]):
+            if index:
+                yield Line()
+            for column, title in enumerate(head):
+                cell = row[column] if column < len(row) else []
+                yield from wrapped([*title, (": ", "muted"), *cell], width)
         return
     for index, row in enumerate(table.rows):
         yield from _row_lines(row, widths, table.alignments)
@@ -209,13 +214,3 @@ def _row_lines(row: list[list[StyledSpan]], widths: list[int], alignments: list[
             after = 0 if last else room - before + _GAP
             runs += [(" " * before, "text"), *part, (" " * after, "text")]
         yield Line([run for run in runs if run[0]])
-
-
-def _as_list(table: TableFlow, width: int) -> Iterator[Line]:
-    head, *rows = table.rows
-    for index, row in enumerate(rows or [[]]):
-        if index:
-            yield Line()
-        for column, title in enumerate(head):
-            cell = row[column] if column < len(row) else []
-            yield from wrapped([*title, (": ", "muted"), *cell], width)

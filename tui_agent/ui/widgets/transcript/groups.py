@@ -10,9 +10,9 @@ from typing import Final
 from tui_agent.app import format as wording
 from tui_agent.context.context_status import Standing, together
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import kinds
+from tui_agent.session.entries import ToolStatus, kinds
 from tui_agent.ui.widgets.transcript.blocks import AnswerBlock, Block, Fold, FoldingBlock, head_line
-from tui_agent.ui.widgets.transcript.cards import CardBlock
+from tui_agent.ui.widgets.transcript.cards import RUNNING, WAITING, CardBlock
 from tui_agent.ui.widgets.transcript.flows import MAX_TEXT_WIDTH
 from tui_agent.ui.widgets.transcript.items import Item
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
@@ -28,6 +28,8 @@ _BETWEEN: Final = frozenset(kinds(lambda kind: kind.follows_calls or not kind.is
 """Entries that stand between two answers without showing anything."""
 
 _MAX_TITLES = 100
+
+_GOES_WELL: Final = frozenset({WAITING, RUNNING, ToolStatus.COMPLETED})
 
 
 class GroupBlock(FoldingBlock):
@@ -98,9 +100,9 @@ class GroupBlock(FoldingBlock):
             facts.append((running.elapsed, "muted"))
         if hidden := sum("restore" in card.actions for card in cards):
             facts.append((f"{hidden} {Standing.CLEARED.value}", "standing-told"))
-        units = {card.traits.counts for card in cards if card.count is not None}
+        units = {card.traits.counts for card in cards if card.metadata.count is not None}
         if len(units) == 1:
-            facts.append((wording.plural(sum(card.count or 0 for card in cards), units.pop()), "muted"))
+            facts.append((wording.plural(sum(card.metadata.count or 0 for card in cards), units.pop()), "muted"))
         if tokens := sum(card.tokens for card in cards):
             facts.append((f"{wording.tokens(tokens)} tokens", "muted"))
         return facts
@@ -214,6 +216,7 @@ def _is_small(blocks: Sequence[Block], place: int) -> bool:
         text = block.document.source.strip()
         is_brief = block.document.finished and len(text) <= MAX_TEXT_WIDTH and "\n" not in text
         return follows and is_brief and _is_small(blocks, place + 1)
-    if not isinstance(block, CardBlock) or not block.small:
+    # It only looks at something, and went well so far.
+    if not isinstance(block, CardBlock) or not block.traits.counts or block.status not in _GOES_WELL:
         return False
     return block.fold is Fold.CLOSED or (block.within is not None and block.within.fold is not Fold.CLOSED)

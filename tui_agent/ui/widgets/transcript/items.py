@@ -80,12 +80,11 @@ def apart(previous: Block, following: Block) -> bool:
 
 
 class ItemCache(OrderedDict[int, Item]):
-    """The loaded items by place, the least recently used ones forgotten first; pinned ones stay."""
+    """The loaded items by place, the least recently used ones forgotten first; ``pinned`` ones stay."""
 
-    def __init__(self) -> None:
+    def __init__(self, pinned: set[int]) -> None:
         super().__init__()
-        self.pinned: set[int] = set()
-        """Places of items that exist nowhere else or are about to change."""
+        self._pinned = pinned
 
     def use(self, index: int) -> Item | None:
         item = self.get(index)
@@ -97,12 +96,8 @@ class ItemCache(OrderedDict[int, Item]):
         """Keep an item, and forget the one that was not used for longest."""
         self[index] = item
         self.move_to_end(index)
-        if len(self) > _KEPT_ITEMS + len(self.pinned):
+        if len(self) > _KEPT_ITEMS + len(self._pinned):
             for place in list(self)[: len(self) - _KEPT_ITEMS]:
-                if place not in self.pinned and place != index:
+                if place not in self._pinned and place != index:
                     del self[place]
                     break
-
-    def clear(self) -> None:
-        super().clear()
-        self.pinned.clear()

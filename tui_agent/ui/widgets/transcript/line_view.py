@@ -24,14 +24,10 @@ MakeLines = Callable[[int], Iterable[Line]]
 """Makes lines of at most some cells."""
 
 
-def diff_lines(diff: str) -> MakeLines:
-    """Return what makes all lines of a unified diff: side by side where there is room, with numbers and colours."""
-
-    def lines(width: int) -> Iterator[Line]:
-        body = diff_body(diff, width)
-        return chain.from_iterable(body.row(index, width) for index in range(len(body)))
-
-    return lines
+def diff_lines(diff: str, width: int) -> Iterator[Line]:
+    """Return all lines of a unified diff: side by side where there is room, with numbers and colours."""
+    body = diff_body(diff, width)
+    return chain.from_iterable(body.row(index, width) for index in range(len(body)))
 
 
 class LineView(Widget):

@@ -72,9 +72,7 @@ def runs_width(runs: Iterable[StyledSpan]) -> int:
     return sum(cells(text) for text, _ in runs)
 
 
-@lru_cache(maxsize=8192)
-def _width(character: str) -> int:
-    return get_character_cell_size(character)
+_width = lru_cache(maxsize=8192)(get_character_cell_size)
 
 
 def crop(text: str, width: int) -> str:

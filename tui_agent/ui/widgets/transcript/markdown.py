@@ -166,12 +166,9 @@ def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[lis
                 styles.pop()
             case "image":
                 _add(rows, f"[image: {token.content or 'untitled'}]", f"{styles[-1]} em")
-                _add(rows, f" {_shown_address(str(token.attrGet('src') or ''))}", f"{styles[-1]} url")
+                source = str(token.attrGet("src") or "")
+                _add(rows, f" ({source})" if source else " ", f"{styles[-1]} url")
     return rows
-
-
-def _shown_address(href: str) -> str:
-    return f"({sanitize.line(href)})" if href else ""
 
 
 def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style: str) -> None:
@@ -180,7 +177,7 @@ def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style
     shown = "".join(text for text, _ in rows[row - 1][place:]) if row == len(rows) else ""
     address = href.removeprefix("mailto:")
     if href and shown not in {address, address.removeprefix("https://"), address.removeprefix("http://")}:
-        _add(rows, f" {_shown_address(address)}", f"{style} url")
+        _add(rows, f" ({address})" if address else " ", f"{style} url")
 
 
 def _add(rows: list[list[StyledSpan]], value: str, style: str) -> None:
@@ -239,20 +236,28 @@ class FlowMaker:
         while index < len(tokens):
             index = self._block(tokens, index)
 
-    def add_text(self, content: str, line: int = 0) -> None:
-        """Append a paragraph, or a part of one, given as inline Markdown."""
-        self._text(content, self._base, line, "paragraph")
+    def add_text(
+        self, content: str, line: int = 0, style: str = "", *, kind: str = "paragraph", joins: bool = False
+    ) -> None:
+        """Append a paragraph or a heading given as inline Markdown; one that ``joins`` goes on with the last text."""
+        base = f"{self._base} {style}" if style else self._base
+        gap = self.gap(kind, line) and not joins
+        frame = self._frame()
+        for start, end in split_paragraph(content):
+            rows = inline_rows(content[start:end], base, self._references)
+            self.flows.append(TextFlow(rows, frame, gap=gap, joins=joins))
+            gap, joins = False, True
 
     def _block(self, tokens: "Sequence[Token]", index: int) -> int:  # noqa: C901, PLR0912 - one arm per block type
         token = tokens[index]
         line = token.map[0] if token.map else 0
         match token.type:
             case "paragraph_open":
-                self._text(tokens[index + 1].content, self._base, line, "paragraph")
+                self.add_text(tokens[index + 1].content, line)
                 return index + 3
             case "heading_open":
                 level = min(int(token.tag[1:]), 4)
-                self._text(tokens[index + 1].content, f"{self._base} heading{level}", line, "heading")
+                self.add_text(tokens[index + 1].content, line, f"heading{level}", kind="heading")
                 return index + 3
             case "fence" | "code_block":
                 code = Code(language_of(token))
@@ -340,15 +345,6 @@ class FlowMaker:
             return True
         blank = self._blank_before if line == 0 else is_blank(self._source[line - 1])
         return blank or (previous == "heading" or kind in {"table", "heading"})
-
-    def _text(self, content: str, base: str, line: int, kind: str) -> None:
-        gap = self.gap(kind, line)
-        frame = self._frame()
-        joins = False
-        for start, end in split_paragraph(content):
-            rows = inline_rows(content[start:end], base, self._references)
-            self.flows.append(TextFlow(rows, frame, gap=gap, joins=joins))
-            gap, joins = False, True
 
     def _table(self, tokens: "Sequence[Token]", line: int) -> None:
         rows: list[list[list[StyledSpan]]] = []

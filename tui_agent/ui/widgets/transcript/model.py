@@ -37,6 +37,10 @@ _MESSAGES: Final = frozenset(kinds(lambda kind: kind.is_message is not False)) -
 _BESIDE: Final = HIDDEN | {"tool_result"}
 """Kinds of items that show nothing themselves."""
 
+_NEVER_LOADED: Final = HIDDEN | {LIVE}
+
+_NOTHING: Final = EntrySource(Outlines((), (), ()), lambda _ids: ())
+
 _NOT_SEEN: Final = frozenset({Standing.SUMMARISED, Standing.UNSENT})
 
 _MAX_RESULT_DISTANCE: Final = 512
@@ -139,7 +143,9 @@ class TranscriptModel:
         self.ids = array("q")
         self.kinds: list[str] = []
         self._sizes = array("q")
-        self._cache = ItemCache()
+        self.pinned: set[int] = set()
+        """Places of items that exist nowhere else or are about to change."""
+        self._cache = ItemCache(self.pinned)
         self._measured: set[int] = set()
         self.folds: dict[tuple[int, str], Fold] = {}
         """How the user folded blocks, by entry and key, for when an entry is loaded again."""
@@ -149,38 +155,35 @@ class TranscriptModel:
         self.told: Callable[[int], str] | None = None
         """Returns what the model is told of an entry, where only what it sees is shown; None shows everything."""
 
-        self._source: EntrySource | None = None
-        self._rules: dict[int, list[CompactionEntry]] = {}
+        self.source = _NOTHING
+        self.rules: dict[int, list[CompactionEntry]] = {}
         """The compactions whose rule stands before what an item shows, by the item's place."""
         self._regrouped: set[int] = set()
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    @property
-    def total(self) -> int:
-        return self.heights.total
-
     # -- what there is
 
     def open(self, source: EntrySource | None) -> None:
-        headers = source.headers if source is not None else Outlines((), (), ())
-        self._source = source
+        self.source = source or _NOTHING
+        headers = self.source.headers
         self.ids = array("q", headers.ids)
         self.kinds = list(headers.kinds)
         self._sizes = array("q", headers.sizes)
         self._cache.clear()
+        self.pinned.clear()
         self._estimate()
-        self._rules.clear()
-        if source is not None and (compactions := headers.of_kind("compaction")):
-            for entry in source.load(compactions):
+        self.rules.clear()
+        if compactions := headers.of_kind("compaction"):
+            for entry in self.source.load(compactions):
                 if isinstance(entry, CompactionEntry):
-                    self._rules.setdefault(self._rule_place(entry), []).append(entry)
+                    self.rules.setdefault(self._rule_place(entry), []).append(entry)
 
     def add_rule(self, entry: CompactionEntry) -> int:
         """Draw the rule of a compaction that was appended before what it leaves as it is; return that place."""
         place = self._rule_place(entry)
-        self._rules.setdefault(place, []).append(entry)
+        self.rules.setdefault(place, []).append(entry)
         if (item := self._cache.use(place)) is not None:
             own = [block for block in item.blocks if not is_rule(block)]
             item.blocks[:] = [*self._rules_at(place), *own]
@@ -197,14 +200,10 @@ class TranscriptModel:
             start -= 1
         return next((at for at in range(start, own) if self.kinds[at] not in _BESIDE), own)
 
-    def rule_of(self, entry_id: int) -> int | None:
-        """Return the place of the item before which a compaction has its rule."""
-        return next((at for at, rules in self._rules.items() if any(one.id == entry_id for one in rules)), None)
-
     def _rules_at(self, place: int) -> list[Block]:
         """Return the rule of the newest compaction that has it there: an edited summary has the former's place."""
         around = BuildContext(summarised=self.summarised_by)
-        return [block for entry in self._rules.get(place, ())[-1:] for block in blocks_of(entry, around)]
+        return [block for entry in self.rules.get(place, ())[-1:] for block in blocks_of(entry, around)]
 
     def resize(self, width: int) -> None:
         """Lay out for another width; heights are estimates again until their items are looked at."""
@@ -233,12 +232,12 @@ class TranscriptModel:
             self._cache.put(index, item)
             self._apply_folds(item)
             if kind == LIVE:
-                self._cache.pinned.add(index)
+                self.pinned.add(index)
         return index
 
     def replace(self, index: int, entry_id: int, kind: str, item: Item) -> None:
         self.ids[index], self.kinds[index] = entry_id, kind
-        self._cache.pinned.discard(index)
+        self.pinned.discard(index)
         self._cache.put(index, item)
 
     def remove_last(self) -> Item | None:
@@ -247,14 +246,8 @@ class TranscriptModel:
         for values in (self.ids, self.kinds, self._sizes):
             values.pop()
         self.heights.pop()
-        self._cache.pinned.discard(index)
+        self.pinned.discard(index)
         return self._cache.pop(index, None)
-
-    def pin(self, index: int, *, pinned: bool = True) -> None:
-        if pinned:
-            self._cache.pinned.add(index)
-        else:
-            self._cache.pinned.discard(index)
 
     def index_of(self, entry_id: int) -> int | None:
         """Return the place of an entry; a tool result is where its call is."""
@@ -274,9 +267,6 @@ class TranscriptModel:
 
     # -- loading
 
-    def load(self, ids: Sequence[int]) -> Sequence[Entry]:
-        return self._source.load(ids) if self._source is not None else ()
-
     def item(self, index: int) -> Item:
         """Return an item, loading it and some of its neighbours if needed."""
         item = self._cache.use(index)
@@ -290,12 +280,20 @@ class TranscriptModel:
 
     def _load(self, index: int) -> None:
         start, end = max(index - _LOAD_AHEAD, 0), min(index + _LOAD_AHEAD + 1, len(self.ids))
-        wanted = [place for place in range(start, end) if self._needs_loading(place)]
+        wanted = [
+            place
+            for place in range(start, end)
+            if place not in self._cache
+            and self.kinds[place] not in _NEVER_LOADED
+            and (self.kinds[place] != "tool_result" or self.owner_of(place) is None)
+        ]
         if index not in wanted:
             return
         results = {place: self._following(place) for place in wanted if self.kinds[place] == "assistant"}
         places = sorted({*wanted, *(result for found in results.values() for result in found)})
-        entries = self._entries(places)
+        # What is damaged is left out.
+        loaded = {entry.id: entry for entry in self.source.load([self.ids[place] for place in places])}
+        entries = {place: loaded[self.ids[place]] for place in places if self.ids[place] in loaded}
         for place in wanted:
             entry = entries.get(place)
             if place in self._cache:
@@ -306,19 +304,6 @@ class TranscriptModel:
                 self._cache.put(place, Item(self.ids[place], self.kinds[place], [lost]))
             else:
                 self._put(place, entry, [entries[result] for result in results.get(place, ()) if result in entries])
-
-    def _needs_loading(self, index: int) -> bool:
-        kind = self.kinds[index]
-        if index in self._cache or kind == LIVE or kind in HIDDEN:
-            return False
-        return kind != "tool_result" or self.owner_of(index) is None
-
-    def _entries(self, places: Sequence[int]) -> dict[int, Entry]:
-        if self._source is None or not places:
-            return {}
-        # What is damaged is left out.
-        loaded = {entry.id: entry for entry in self._source.load([self.ids[place] for place in places])}
-        return {place: loaded[self.ids[place]] for place in places if self.ids[place] in loaded}
 
     def _following(self, index: int) -> list[int]:
         """Return the places of the results of an answer's calls, and of what was said after them."""
@@ -341,7 +326,7 @@ class TranscriptModel:
             running=self.running and not following,
             mended=following == "assistant",
             size_of=self.size_of,
-            load=self.load,
+            load=self.source.load,
         )
         if self.is_replaced(index):
             own: list[Block] = []
@@ -389,7 +374,7 @@ class TranscriptModel:
         """Show what the model sees and nothing else, or all of the conversation again; nothing is measured yet."""
         self.told = told
         for index, item in list(self._cache.items()):
-            if index not in self._cache.pinned:
+            if index not in self.pinned:
                 del self._cache[index]
                 continue
             item.blocks[:] = [block for block in item.blocks if not isinstance(block, GroupBlock | ToldBlock)]
@@ -542,10 +527,3 @@ class TranscriptModel:
                 yield Row(index, line, block, block_line, shown)
                 line, count = line + 1, count - 1
             index, line = index + 1, 0
-
-    def row(self, index: int, line: int) -> Row:
-        item = self.item(index)
-        if item.width != self.width:
-            self.measure(index)
-        block, block_line, shown = item.at(line, self.width)
-        return Row(index, line, block, block_line, shown)

@@ -59,28 +59,23 @@ LINK: Final = "url:"
 """What a style key's part that names a link's address begins with."""
 
 
-class Palette:
-    """Resolves style keys with a widget's ``get_visual_style``; forget everything when styles change."""
+class Palette(dict[str, Style]):
+    """Styles by their keys, resolved with a widget's ``get_visual_style``; clear it when styles change."""
 
     def __init__(self, get_visual_style: Callable[..., VisualStyle]) -> None:
+        super().__init__()
         self._get_visual_style = get_visual_style
-        self._cache: dict[str, Style] = {}
 
-    def clear(self) -> None:
-        self._cache.clear()
-
-    def __getitem__(self, key: str) -> Style:
-        style = self._cache.get(key)
-        if style is None:
-            if len(self._cache) > 2_000:
-                self._cache.clear()
-            classes = [f"{PREFIX}{name}" for name in key.split() if name in STYLES]
-            style = self._get_visual_style(*classes).rich_style
-            if key == "focused":
-                style = Style(bgcolor=style.bgcolor, bold=style.bold, reverse=style.reverse)
-            elif address := named_in(key, LINK):
-                style += Style(link=address)
-            self._cache[key] = style
+    def __missing__(self, key: str) -> Style:
+        if len(self) > 2_000:
+            self.clear()
+        classes = [f"{PREFIX}{name}" for name in key.split() if name in STYLES]
+        style = self._get_visual_style(*classes).rich_style
+        if key == "focused":
+            style = Style(bgcolor=style.bgcolor, bold=style.bold, reverse=style.reverse)
+        elif address := named_in(key, LINK):
+            style += Style(link=address)
+        self[key] = style
         return style
 
 

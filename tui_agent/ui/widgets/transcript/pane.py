@@ -14,7 +14,7 @@ from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position, Row
 from tui_agent.ui.widgets.transcript.paint import ACTION, LINK, named_in, style_at, text_index_at
 from tui_agent.ui.widgets.transcript.source import LIVE
-from tui_agent.ui.widgets.transcript.viewport import Viewport, row_id, word_at
+from tui_agent.ui.widgets.transcript.viewport import WORD, Viewport, row_id
 
 OPENED_ROWS = 6
 """Rows of a block that are seen at least after it was opened."""
@@ -26,16 +26,16 @@ class BlockPane(Viewport):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "up", show=False, id="transcript.up"),
         Binding("down", "move(1)", "down", show=False, id="transcript.down"),
-        Binding("pageup", "page(-1)", "page up", show=False, id="transcript.page_up"),
-        Binding("pagedown", "page(1)", "page down", show=False, id="transcript.page_down"),
-        Binding("home", "top", "start", show=False, id="transcript.top"),
-        Binding("end", "bottom", "end", show=False, id="transcript.bottom"),
+        Binding("pageup", "move(0, -1)", "page up", show=False, id="transcript.page_up"),
+        Binding("pagedown", "move(0, 1)", "page down", show=False, id="transcript.page_down"),
+        Binding("home", "go_to('home')", "start", show=False, id="transcript.top"),
+        Binding("end", "go_to('end')", "end", show=False, id="transcript.bottom"),
         Binding("j,ctrl+down", "focus_block(1)", "next block", show=False, id="transcript.next_block"),
         Binding("k,ctrl+up", "focus_block(-1)", "previous block", show=False, id="transcript.previous_block"),
         Binding("n", "focus_message(1)", "next message", show=False, id="transcript.next_message"),
         Binding("N", "focus_message(-1)", "previous message", show=False, id="transcript.previous_message"),
-        Binding("enter,space", "toggle_block", "fold", id="transcript.toggle"),
-        Binding("y", "copy_block", "copy", id="transcript.copy"),
+        Binding("enter,space", "request('toggle')", "fold", id="transcript.toggle"),
+        Binding("y", "request('copy')", "copy", id="transcript.copy"),
         Binding("o", "request('enter')", "enter session", id="transcript.enter"),
         Binding("o", "request('open')", "open full", id="transcript.open"),
         Binding("r", "request('retry')", "retry", id="transcript.retry"),
@@ -48,22 +48,33 @@ class BlockPane(Viewport):
 
     # -- keys
 
-    def action_move(self, lines: int) -> None:
-        self.move_by(lines)
-
-    def action_page(self, pages: int) -> None:
-        self.move_by(pages * max(self.page - 1, 1))
-
-    def action_top(self) -> None:
-        self.scroll_to_position(Position(0))
-
-    def action_bottom(self) -> None:
-        self.scroll_to_position(Position(len(self.model)), follow=True)
+    def action_go_to(self, where: str) -> None:
+        """Go to the ``home`` or ``end`` of the conversation; at the end it is followed."""
+        at_end = where == "end"
+        self.scroll_to_position(Position(len(self.model) if at_end else 0), follow=at_end)
 
     def action_focus_block(self, step: int) -> None:
-        target = self._neighbour(step)
-        if target is not None:
-            self._focus(*target)
+        current = self._focused_on_screen()
+        if current is None:
+            rows = [row for row in self.visible_rows() if row.block is not None and row.block.focusable]
+            for row in rows[:1] if step > 0 else rows[-1:]:
+                if row.block is not None:
+                    self._focus(row.index, row.block)
+            return
+        index, block = current
+        blocks = self.model.item(index).blocks
+        place = blocks.index(block) + step
+        while True:
+            while 0 <= place < len(blocks):
+                if blocks[place].focusable and not blocks[place].hidden:
+                    self._focus(index, blocks[place])
+                    return
+                place += step
+            index += step
+            if not 0 <= index < len(self.model):
+                return
+            blocks = self.model.item(index).blocks if self.model.ensure(index) else []
+            place = 0 if step > 0 else len(blocks) - 1
 
     def action_focus_message(self, step: int) -> None:
         focused = self._focused_on_screen()
@@ -75,16 +86,6 @@ class BlockPane(Viewport):
                 return
             place += step
 
-    def action_toggle_block(self) -> None:
-        target = self._target()
-        if target is not None:
-            self.fold_or_unfold(*target)
-
-    def action_copy_block(self) -> None:
-        target = self._target()
-        if target is not None:
-            self.post_message(messages.CopyRequested(target[1].copy_text()))
-
     def action_request(self, action: str) -> None:
         target = self._target()
         if target is not None:
@@ -92,6 +93,8 @@ class BlockPane(Viewport):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "request":
+            if parameters[0] in {"toggle", "copy"}:
+                return True
             target = self._focused_on_screen()
             if target is None:
                 return False
@@ -117,43 +120,19 @@ class BlockPane(Viewport):
         seen = target is not None and any(row.block is target[1] for row in self.visible_rows())
         return target if seen else None
 
-    def _neighbour(self, step: int) -> tuple[int, Block] | None:
-        current = self._focused_on_screen()
-        if current is None:
-            rows = [row for row in self.visible_rows() if row.block is not None and row.block.focusable]
-            if not rows:
-                return None
-            row = rows[0] if step > 0 else rows[-1]
-            return (row.index, row.block) if row.block is not None else None
-        index, block = current
-        blocks = self.model.item(index).blocks
-        place = blocks.index(block) + step
-        while True:
-            while 0 <= place < len(blocks):
-                if blocks[place].focusable and not blocks[place].hidden:
-                    return index, blocks[place]
-                place += step
-            index += step
-            if not 0 <= index < len(self.model):
-                return None
-            blocks = self.model.item(index).blocks if self.model.ensure(index) else []
-            place = 0 if step > 0 else len(blocks) - 1
-
     def _focus(self, index: int, block: Block, *, at_top: bool = False, scroll: bool = True) -> None:
         self.focused_block = index, block.key
-        self._tell_focus()
+        self.on_focus()
         if scroll:
             self._bring_into_view(index, block, at_top=at_top)
         self.refresh()
         self.refresh_bindings()
 
-    def on_focus(self) -> None:
-        self._tell_focus()
-
     def on_blur(self) -> None:
         self.post_message(messages.BlockFocused(None))
 
-    def _tell_focus(self) -> None:
+    def on_focus(self) -> None:
+        """Tell which block has the focus."""
         target = self.focused_target()
         if target is None:
             return
@@ -190,18 +169,16 @@ class BlockPane(Viewport):
         if isinstance(block, GroupBlock):
             self.model.refold(block)
         self._keep_in_place(index, block)
-        if block.fold is not Fold.CLOSED:
-            self._show_some_of(index, block)
-
-    def _show_some_of(self, index: int, block: Block) -> None:
-        """Bring a block into view that was opened at the bottom, where nothing of its body would be seen."""
+        if block.fold is Fold.CLOSED:
+            return
+        # Opened at the bottom, nothing of its body would be seen.
         if isinstance(block, GroupBlock):
             last = block.members[min(OPENED_ROWS, len(block.members)) - 1]
             place = next(at for at in sorted(block.places) if last in self.model.item(at).blocks)
             self._bring_into_view(place, last, at_top=False)
-            return
-        seen = sum(row.block is block for row in self.visible_rows())
-        if seen < min(len(block.lines(self.model.width)), OPENED_ROWS):
+        elif sum(row.block is block for row in self.visible_rows()) < min(
+            len(block.lines(self.model.width)), OPENED_ROWS
+        ):
             self._bring_into_view(index, block, at_top=False)
 
     def _keep_in_place(self, index: int, block: Block) -> None:
@@ -210,17 +187,26 @@ class BlockPane(Viewport):
         first = next((y for y, row in enumerate(self.visible_rows()) if row.block is block), None)
         shown = first is not None and self.visible_rows()[first].block_line == 0
         self.model.remeasure(index)
-        if self.following and shown and self.model.total > self.page:
+        if self.following and shown and self.model.heights.total > self.page:
             self.following = False
             self.top = self._up(Position(index, item.start_of(block)), first or 0)
             self.settle()
-            self.following = self._at_end()
+            self.following = self.scroll_offset.y >= self.max_scroll_y
         elif not shown:
             self.scroll_to_position(Position(index, start))
         else:
             self.scroll_to_position(self.top)
 
     def _request(self, index: int, block: Block, action: str) -> None:
+        if action == "toggle":
+            self.fold_or_unfold(index, block)
+            return
+        if action == "more":
+            self.fold_or_unfold(index, block, Fold.FULL)
+            return
+        if action == "copy":
+            self.post_message(messages.CopyRequested(block.copy_text()))
+            return
         action, _, named = action.partition(":")
         entry_id = int(named) if named else block.entry[0] if block.entry is not None else self.model.ids[index]
         call_id = block.call_id if isinstance(block, CardBlock) else ""
@@ -237,22 +223,15 @@ class BlockPane(Viewport):
             return
         if event.chain > 1:
             self._select_at(row, offset, whole=event.chain > 2)
-        elif (selection := self.text_selection) is None or selection.start == selection.end:
-            self._click(row, offset)
-
-    def _click(self, row: Row, offset: Offset) -> None:
-        if row.block is None or not row.block.focusable:
+            return
+        selection = self.text_selection
+        if not row.block.focusable or (selection is not None and selection.start != selection.end):
             return
         self._focus(row.index, row.block, scroll=False)
         style = style_at(row.line, offset.x, self.scrollable_content_region.width)
-        action = named_in(style, ACTION)
         if href := named_in(style, LINK):
             self.post_message(messages.LinkClicked(href))
-        elif action == "toggle":
-            self.fold_or_unfold(row.index, row.block)
-        elif action == "more":
-            self.fold_or_unfold(row.index, row.block, Fold.FULL)
-        elif action:
+        elif action := named_in(style, ACTION):
             self._request(row.index, row.block, action)
 
     def _select_at(self, row: Row, offset: Offset, *, whole: bool) -> None:
@@ -263,7 +242,9 @@ class BlockPane(Viewport):
             end = Offset(len(lines[-1].text), row_id(row.index, start + len(lines) - 1))
             selection = Selection(Offset(0, row_id(row.index, start)), end)
         else:
-            span = word_at(row.line.text, text_index_at(row.line, offset.x))
+            at = text_index_at(row.line, offset.x)
+            words = (found.span() for found in WORD.finditer(row.line.text))
+            span = next(((start, end) for start, end in words if start <= at < end), None)
             if span is None:
                 return
             number = row_id(row.index, row.item_line)

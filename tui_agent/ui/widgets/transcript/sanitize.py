@@ -63,8 +63,3 @@ def output(value: str) -> str:
 def line(value: str) -> str:
     """Return ``value`` harmless and in one line: newlines and tabs are spaces."""
     return text(value).replace("\n", " ").replace("\t", " ")
-
-
-def code_line(value: str) -> str:
-    """Return one already harmless line of code with its tabs expanded."""
-    return value.expandtabs(TAB_SIZE) if "\t" in value else value

@@ -1,29 +1,27 @@
 """Where entries come from: the port of the transcript, and estimates of what has not been loaded."""
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from operator import attrgetter
+from typing import Final
 
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Entry, kinds
 from tui_agent.session.records import Outlines
 
 
-class EntrySource(Protocol):
+@dataclass
+class EntrySource:
     """The entries of a path, root first: all in outline, and bodies on demand."""
 
-    @property
-    def headers(self) -> Outlines: ...
-
-    def load(self, ids: Sequence[int]) -> Sequence[Entry]:
-        """Return some entries in the order of ``ids``; called from the event loop, so it must be quick."""
-        ...
+    headers: Outlines
+    load: Callable[[Sequence[int]], Sequence[Entry]]
+    """Returns some entries in the order of their ids; called from the event loop, so it must be quick."""
 
 
 SizeOf = Callable[[Entry], int]
 
-
-def stored_size(entry: Entry) -> int:
-    """Return the tokens an entry was stored with, where no model is asked."""
-    return entry.tokens
+stored_size: Final[SizeOf] = attrgetter("tokens")
+"""Returns the tokens an entry was stored with, where no model is asked."""
 
 
 LIVE: Final = "live"

@@ -1,6 +1,6 @@
 """The conversation pane: entries and what the agent does, with keys and mouse. See :mod:`.viewport` for the drawing."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -20,7 +20,6 @@ from tui_agent.agent.events import (
     ToolOutput,
 )
 from tui_agent.context.context_status_cache import Standings, standings
-from tui_agent.session.entries import Entry
 from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, Block, Fold
 from tui_agent.ui.widgets.transcript.build import is_rule
 from tui_agent.ui.widgets.transcript.cards import CardBlock
@@ -34,20 +33,8 @@ from tui_agent.ui.widgets.transcript.source import EntrySource
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.subagents import FinishedSubagent
-    from tui_agent.session.session import Session
 
 ShownAgent: TypeAlias = "Agent | FinishedSubagent"
-
-
-class SessionSource:
-    """The path of a session as it is now."""
-
-    def __init__(self, session: "Session") -> None:
-        self._session = session
-        self.headers = session.path_outline()
-
-    def load(self, ids: Sequence[int]) -> Sequence[Entry]:
-        return self._session.entries(ids)
 
 
 FLUSH_SECONDS: Final = 0.1
@@ -104,8 +91,8 @@ class Transcript(BlockPane, can_focus=True):
         if self._agent is not None:
             self.model.running = self._agent.running
             self.model.set_counter(self._agent.counter)
-            source = SessionSource(self._agent.session)
-            self.set_entries(source)
+            session = self._agent.session
+            self.set_entries(EntrySource(session.path_outline(), session.entries))
             self.set_standings(standings(self._agent.session.active_path()))
             live = self._agent.live or LiveAnswer()
             if live.reasoning:
@@ -248,7 +235,7 @@ class Transcript(BlockPane, can_focus=True):
         self._feed.changed.clear()
         if not changed:
             return
-        before, seen = self.model.total, None
+        before, seen = self.model.heights.total, None
         if not self.following:
             seen = next(((row, y) for y, row in enumerate(self.visible_rows()) if row.block is not None), None)
         for index in changed:
@@ -256,7 +243,7 @@ class Transcript(BlockPane, can_focus=True):
                 self.model.remeasure(index)
         if seen is not None:
             self._keep_seen(*seen)
-        if not self.following and self.model.total > before and changed[-1] >= self.top.index:
+        if not self.following and self.model.heights.total > before and changed[-1] >= self.top.index:
             self.has_new = True
         self.settle()
         self._run_spinner()
@@ -317,11 +304,6 @@ class Transcript(BlockPane, can_focus=True):
 
     # -- search
 
-    def mark(self, query: str) -> None:
-        """Mark a text wherever it is on screen; an empty one takes the marks away."""
-        self.query_text = query
-        self.refresh()
-
     def lines_with(self, entry_id: int, query: str) -> list[int]:
         """Unfold what of an entry hides a text, and return the lines of its item in which the text stands.
 
@@ -371,8 +353,9 @@ class Transcript(BlockPane, can_focus=True):
         index = self.model.index_of(entry_id)
         if index is None:
             return False
-        if (rule := self.model.rule_of(entry_id)) is not None:
-            index = rule
+        # A compaction is found where its rule is drawn.
+        rules = self.model.rules.items()
+        index = next((at for at, ones in rules if any(one.id == entry_id for one in ones)), index)
         self.model.ensure(index)
         blocks = self.model.item(index).blocks
         told = [block for block in blocks if block.entry is not None and block.entry[0] == entry_id]

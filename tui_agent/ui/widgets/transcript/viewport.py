@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.cache import LRUCache
 from textual.geometry import Region, Size
-from textual.reactive import var
+from textual.reactive import reactive, var
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
@@ -39,7 +39,8 @@ ROW_SPAN: Final = 1_000_000
 """Rows of one item at most. A row's number stays the same when items above it change their height."""
 
 _MAX_ROWS: Final = 50_000
-_WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")
+WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")
+"""What a double click selects: paths and addresses are words."""
 
 
 def row_id(index: int, line: int) -> int:
@@ -55,16 +56,10 @@ def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[in
     first = selection.start.y if selection.start is not None else bounds[0]
     last = selection.end.y if selection.end is not None else bounds[1]
     parts: list[str] = []
-    rows: list[Row] = []
-    index, line = divmod(first, ROW_SPAN)
-    while index < len(model) and row_id(index, line) <= last and len(rows) < _MAX_ROWS:
-        height = model.ensure(index)
-        while line < height and row_id(index, line) <= last:
-            rows.append(model.row(index, line))
-            line += 1
-        index, line = index + 1, 0
-    for row in rows:
+    for row in model.rows(Position(*divmod(first, ROW_SPAN)), _MAX_ROWS):
         number = row_id(row.index, row.item_line)
+        if number > last:
+            break
         text = row.line.text
         start = selection.start.x if selection.start is not None and number == first else 0
         end = selection.end.x if selection.end is not None and number == last else len(text)
@@ -74,14 +69,6 @@ def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[in
             parts.append(row.line.lead)
         parts.append(text[start:end])
     return "".join(parts).rstrip("\n")
-
-
-def word_at(text: str, position: int) -> tuple[int, int] | None:
-    """Return where the word at a character begins and ends; paths and addresses are words."""
-    for found in _WORD.finditer(text):
-        if found.start() <= position < found.end():
-            return found.span()
-    return None
 
 
 class Viewport(ScrollView):
@@ -95,6 +82,8 @@ class Viewport(ScrollView):
     COMPONENT_CLASSES: ClassVar[set[str]] = set(COMPONENT_CLASSES)
 
     following: var[bool] = var(True, init=False)  # noqa: FBT003 - how Textual spells it
+    query_text: reactive[str] = reactive("")
+    """A text that is marked wherever it is on screen; an empty one marks nothing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +91,6 @@ class Viewport(ScrollView):
         self.top = Position(0)
         self.focused_block: tuple[int, str] | None = None
         """The block that keys act on: its item's place and its key."""
-        self.query_text = ""
         self._palette = Palette(self.get_visual_style)
         self._strips: LRUCache[tuple[Line, str | None, Standing | None], Strip] = LRUCache(_KEPT_STRIPS)
         self._rows: list[Row] | None = None
@@ -165,7 +153,7 @@ class Viewport(ScrollView):
 
         The widget's size does not depend on them, and what is on screen only on ``top``.
         """
-        extent = Size(self.scrollable_content_region.width, self.model.total)
+        extent = Size(self.scrollable_content_region.width, self.model.heights.total)
         offset = self.model.heights.offset(self.top.index) + self.top.line
         self.set_reactive(Widget.virtual_size, extent)
         self.set_reactive(Widget.scroll_y, offset)
@@ -217,7 +205,7 @@ class Viewport(ScrollView):
     def _prefetch(self) -> None:
         """Measure a page above and below, so that the next scroll step lands on known ground."""
         self._prefetch_asked = False
-        before = self.model.total
+        before = self.model.heights.total
         missing, index = self.page, self.top.index - 1
         while missing > 0 and index >= 0:
             missing -= self.model.ensure(index)
@@ -226,7 +214,7 @@ class Viewport(ScrollView):
         while missing > 0 and index < len(self.model):
             missing -= self.model.ensure(index)
             index += 1
-        if self.model.total != before:
+        if self.model.heights.total != before:
             # The bar follows with the next step: moving it now would paint the screen once more.
             self._apply()
 
@@ -234,12 +222,10 @@ class Viewport(ScrollView):
         self.following = follow
         self.top = position
         self.settle()
-        self.following = follow or self._at_end()
+        self.following = follow or self.scroll_offset.y >= self.max_scroll_y
 
-    def _at_end(self) -> bool:
-        return self.scroll_offset.y >= self.max_scroll_y
-
-    def move_by(self, lines: int) -> None:
+    def action_move(self, lines: int, pages: int = 0) -> None:
+        lines += pages * max(self.page - 1, 1)
         if lines < 0:
             self.scroll_to_position(self._up(self.top, -lines))
             return
@@ -282,9 +268,11 @@ class Viewport(ScrollView):
         if not self._painting:
             return offset_strip(row.line, width, row_id(row.index, row.item_line))
         highlights = self._highlights(row) if self._has_highlights else ()
-        focus, block = self.focused_block, row.block
-        has_focus = self.has_focus and block is not None and focus == (row.index, block.key)
-        focused = self._number_of(row) if has_focus else None
+        block, focused = row.block, None
+        if self.has_focus and block is not None and self.focused_block == (row.index, block.key):
+            # What the entry is called by in commands, on the first line of its block.
+            entry_id = block.entry[0] if block.entry is not None else self.model.ids[row.index]
+            focused = f"#{entry_id}" if row.block_line == 0 and entry_id < LIVE_ID else ""
         standing = block.standing if block is not None else None
         if highlights:
             return paint(row.line, width, self._palette, standing=standing, focused=focused, highlights=highlights)
@@ -293,12 +281,6 @@ class Viewport(ScrollView):
         if strip is None or strip.cell_length != width:
             strip = self._strips[key] = paint(row.line, width, self._palette, standing=standing, focused=focused)
         return strip
-
-    def _number_of(self, row: Row) -> str:
-        """Return what an entry is called by in commands, ``#12``, for the first line of its block."""
-        own = row.block.entry if row.block is not None else None
-        entry_id = own[0] if own is not None else self.model.ids[row.index]
-        return f"#{entry_id}" if row.block_line == 0 and entry_id < LIVE_ID else ""
 
     def _highlights(self, row: Row) -> list[Highlight]:
         found: list[Highlight] = []

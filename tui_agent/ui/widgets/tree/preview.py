@@ -1,6 +1,7 @@
 """The entry under the cursor of the tree, as the conversation shows it, with what is known of it above."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import getters
@@ -25,6 +26,7 @@ from tui_agent.session.records import EntryHeader, Outlines
 from tui_agent.ui.outline import changed_files
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import Fold
+from tui_agent.ui.widgets.transcript.source import EntrySource
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 from tui_agent.ui.widgets.tree.outline import LineKind, TreeLine
 from tui_agent.ui.widgets.tree.segments import TreeIndex
@@ -46,21 +48,14 @@ _AFTER_CALLS = kinds(lambda kind: kind.follows_calls)
 """What may stand between a call and the checkpoint that tells what it changed."""
 
 
-class _Source:
-    """Some entries of a session as the transcript takes them."""
-
-    def __init__(self, session: "Session", headers: Sequence[EntryHeader]) -> None:
-        self._session = session
-        self.headers = Outlines.of(headers)
-
-    def load(self, ids: Sequence[int]) -> Sequence[Entry]:
-        """Return some entries; a system prompt as a note, because the conversation shows nothing of it."""
-        return [
-            UserEntry(id=entry.id, parts=(TextPart(text="\n\n".join(entry.blocks)),), synthetic="system prompt")
-            if isinstance(entry, SystemEntry)
-            else entry
-            for entry in self._session.entries(ids)
-        ]
+def _shown_entries(session: "Session", ids: Sequence[int]) -> Sequence[Entry]:
+    """Return some entries; a system prompt as a note, because the conversation shows nothing of it."""
+    return [
+        UserEntry(id=entry.id, parts=(TextPart(text="\n\n".join(entry.blocks)),), synthetic="system prompt")
+        if isinstance(entry, SystemEntry)
+        else entry
+        for entry in session.entries(ids)
+    ]
 
 
 class EntryPreview(Vertical):
@@ -84,11 +79,12 @@ class EntryPreview(Vertical):
         headers = headers_of(index, line)
         self.facts.update(self._facts(headers, line))
         self.transcript.model.set_counter(self._agent.counter)
-        self.transcript.set_entries(_Source(self._session, headers), from_start=True)
+        source = EntrySource(Outlines.of(headers), partial(_shown_entries, self._session))
+        self.transcript.set_entries(source, from_start=True)
         self.transcript.set_standings(standings if line is not None and line.active else None)
         if line is not None and len(headers) <= _OPENED and self.transcript.page:
             self._unfold()
-        self.transcript.action_top()
+        self.transcript.action_go_to("home")
 
     def _unfold(self) -> None:
         model = self.transcript.model
