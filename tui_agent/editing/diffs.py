@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import Match, SequenceMatcher
-from itertools import islice
-from typing import Any
 
 from tui_agent.editing.text_files import lines_of
 from tui_agent.lazy import dataclass
@@ -99,30 +97,28 @@ def _common(old: list[str], new: list[str]) -> int:
 def _render(shown: str, opcodes: list[Opcode], old: list[str], new: list[str], *, is_new: bool) -> str:
     out = ["--- /dev/null\n" if is_new else f"--- a/{shown}\n", f"+++ b/{shown}\n"]
     size = 0
-    for group in _Known(opcodes).get_grouped_opcodes(CONTEXT_LINES):
+    matcher = SequenceMatcher(None, "", "")
+    matcher.get_opcodes = opcodes.copy  # type: ignore[assignment, method-assign]  # what is grouped is known already
+    for group in matcher.get_grouped_opcodes(CONTEXT_LINES):
         old_start, old_end = group[0][1], group[-1][2]
         new_start, new_end = group[0][3], group[-1][4]
         out.append(f"@@ -{_span(old_start, old_end)} +{_span(new_start, new_end)} @@\n")
-        for line in _hunk_lines(group, old, new):
-            out.append(line)
-            size += len(line)
+        for mark, line in _hunk_lines(group, old, new):
+            missing = "" if line.endswith("\n") else "\n\\ No newline at end of file"
+            out.append(f"{mark}{line.removesuffix(chr(10))}{missing}\n")
+            size += len(out[-1])
             if size > MAX_DIFF_CHARS:
                 out.append("\\ The diff goes on; it is too long to be shown.\n")
                 return "".join(out)
     return "".join(out)
 
 
-def _hunk_lines(group: list[Opcode], old: list[str], new: list[str]) -> Iterator[str]:
+def _hunk_lines(group: list[Opcode], old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
     for tag, old_start, old_end, new_start, new_end in group:
         mark = " " if tag == "equal" else "-"
-        yield from (_line(mark, text) for text in islice(old, old_start, old_end))
+        yield from ((mark, line) for line in old[old_start:old_end])
         if tag != "equal":
-            yield from (_line("+", text) for text in islice(new, new_start, new_end))
-
-
-def _line(mark: str, text: str) -> str:
-    missing = "" if text.endswith("\n") else "\n\\ No newline at end of file"
-    return f"{mark}{text.removesuffix(chr(10))}{missing}\n"
+            yield from (("+", line) for line in new[new_start:new_end])
 
 
 def _span(start: int, end: int) -> str:
@@ -130,14 +126,3 @@ def _span(start: int, end: int) -> str:
     if length == 1:
         return str(start + 1)
     return f"{start + 1 if length else start},{length}"
-
-
-class _Known(SequenceMatcher[str]):
-    """Groups opcodes that are known already."""
-
-    def __init__(self, opcodes: list[Opcode]) -> None:
-        super().__init__(None, [], [])
-        self._known = opcodes
-
-    def get_opcodes(self) -> list[Any]:
-        return list(self._known)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 
 from tui_agent.editing.diffs import Opcode, changes_between
@@ -31,16 +31,7 @@ def reindented(old: Sequence[str], there: Sequence[str], new: str) -> str | None
         there: the lines the file has in their place, alike but for white space at their ends.
         new: the text for them, indented like ``old``.
     """
-    pairs = [(indent_of(a), indent_of(b)) for a, b in zip(old, there, strict=True) if a.strip()]
-    shifted = _shifted(pairs, new)
-    return _rescaled(pairs, new) if shifted is None else shifted
-
-
-def indent_of(line: str) -> str:
-    return line[: len(line) - len(line.lstrip(" \t"))]
-
-
-def _shifted(pairs: Sequence[tuple[str, str]], new: str) -> str | None:
+    pairs = [(_indent_of(a), _indent_of(b)) for a, b in zip(old, there, strict=True) if a.strip()]
     narrower, wider = pairs[0]
     rows = lines_of(new)
     if wider.endswith(narrower):
@@ -52,10 +43,14 @@ def _shifted(pairs: Sequence[tuple[str, str]], new: str) -> str | None:
         fits = all(row.startswith(prefix) for row in rows if row.strip())
         if fits and all(here == prefix + there for here, there in pairs):
             return "".join(row.removeprefix(prefix) for row in rows)
-    return None
+    return _rescaled(pairs, rows)
 
 
-def _rescaled(pairs: Sequence[tuple[str, str]], new: str) -> str | None:
+def _indent_of(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _rescaled(pairs: Sequence[tuple[str, str]], rows: Sequence[str]) -> str | None:
     """Return the text with so many of the file's characters for each of its own, and so many more."""
     used_here, used_there = ({*"".join(indents)} for indents in zip(*pairs, strict=True))
     if len(used_here) != 1 or len(used_there) != 1:
@@ -67,22 +62,15 @@ def _rescaled(pairs: Sequence[tuple[str, str]], new: str) -> str | None:
     if first == last or first_there == last_there:
         return None
     factor = Fraction(last_there - first_there, last - first)
-
-    def scaled(indent: str) -> str | None:
+    scaled: dict[str, str] = {}
+    for indent in {here for here, _there in pairs} | {_indent_of(row) for row in rows if row.strip()}:
         width = first_there + factor * (len(indent) - first)
-        fits = set(indent) <= used_here and width >= 0 and width.denominator == 1
-        return min(used_there) * int(width) if fits else None
-
-    if 1 not in factor.as_integer_ratio() or any(scaled(here) != there for here, there in pairs):
-        return None
-    rows = []
-    for line in lines_of(new):
-        indent = indent_of(line)
-        wanted = scaled(indent) if line.strip() else indent
-        if wanted is None:
+        if width < 0 or width.denominator != 1 or not set(indent) <= used_here:
             return None
-        rows.append(wanted + line[len(indent) :])
-    return "".join(rows)
+        scaled[indent] = min(used_there) * int(width)
+    if 1 not in factor.as_integer_ratio() or any(scaled[here] != there for here, there in pairs):
+        return None
+    return "".join(scaled[_indent_of(row)] + row.lstrip(" \t") if row.strip() else row for row in rows)
 
 
 # What an edit is told whose text is not in the file, or not only once: the lines it comes closest to.
@@ -96,15 +84,6 @@ _MOST_COMPARED = 200
 """Lines compared character by character with one that is not there; each takes up to 2 ms."""
 _MOST_COUNTED = 100
 """Places after which it is clear that a text is not the only one."""
-
-
-def ambiguous(numbers: Sequence[int]) -> str:
-    more = ", ..." if len(numbers) > _MAX_PLACES else ""
-    times = f"{len(numbers)} times" if len(numbers) < _MOST_COUNTED else f"at least {_MOST_COUNTED} times"
-    return (
-        f"old is there {times} (lines {', '.join(map(str, numbers[:_MAX_PLACES]))}{more}). "
-        "Add lines around it to name one place, or set all to true."
-    )
 
 
 def closest(text: str, old: str) -> str:
@@ -121,7 +100,7 @@ def closest(text: str, old: str) -> str:
     if near is None:
         return "old was not found, nor anything like it. Read the file again."
     number = begins.index(near)
-    return "\n".join(["old was not found. Closest is:", *_numbered(lines, range(number, number + 1))])
+    return f"old was not found. Closest is:\n{number + 1}\t{_cut(lines[number])}"
 
 
 def _most_alike(sought: str, lines: Iterable[str]) -> str | None:
@@ -159,20 +138,13 @@ def _differing(lines: list[str], old: list[str], start: int) -> str:
     if offset is None:
         told, middle = f"Lines {start + 1}-{end} differ from it in white space only, copy them exactly:", start
     elif start + offset >= end:
-        told, middle = f"The file ends after line {end}, old goes on with {_short(old[offset])}:", end
+        told, middle = f"The file ends after line {end}, old goes on with {_cut(old[offset].strip())!r}:", end
     else:
         middle = start + offset
-        told = f"Closest is this, but line {middle + 1} in old is {_short(old[offset])}:"
+        told = f"Closest is this, but line {middle + 1} in old is {_cut(old[offset].strip())!r}:"
     first = max(start, min(middle - _MAX_LINES // 2, end - _MAX_LINES))
-    return "\n".join([f"old was not found. {told}", *_numbered(lines, range(first, min(end, first + _MAX_LINES)))])
-
-
-def _numbered(lines: Sequence[str], places: Iterable[int]) -> list[str]:
-    return [f"{place + 1}\t{_cut(lines[place])}" for place in places]
-
-
-def _short(line: str) -> str:
-    return repr(_cut(line.strip()))
+    numbered = (f"{place + 1}\t{_cut(lines[place])}" for place in range(first, min(end, first + _MAX_LINES)))
+    return "\n".join([f"old was not found. {told}", *numbered])
 
 
 def _cut(line: str) -> str:
@@ -222,13 +194,12 @@ def without_blank_ends(old: str, new: str) -> Pair | None:
 def without_escapes(old: str, new: str) -> Pair | None:
     """Undo one escaping too many, as in JSON or HTML; only of characters that are nowhere written plainly."""
     kinds = set(_ESCAPED.findall(old))
-
-    def undone(text: str) -> str:
-        return _ESCAPED.sub(lambda match: _ESCAPES[match[0]] if match[0] in kinds else match[0], text)
-
     rest = _ESCAPED.sub(lambda match: "" if match[0] in kinds else match[0], f"{old} {new}")
-    is_meant = not kinds or any(_ESCAPES[kind] in rest for kind in kinds)
-    return None if is_meant else (undone(old), undone(new))
+    if not kinds or any(_ESCAPES[kind] in rest for kind in kinds):
+        return None
+    plain = {kind: _ESCAPES[kind] for kind in kinds}
+    bare_old, bare_new = (_ESCAPED.sub(lambda match: plain.get(match[0], match[0]), text) for text in (old, new))
+    return bare_old, bare_new
 
 
 _TYPOGRAPHIC = str.maketrans(
@@ -285,7 +256,13 @@ def replace(text: str, wanted: Replacement) -> Replaced:
         if not spans:
             continue
         if len(spans) > 1 and not wanted.everywhere:
-            raise NoMatchError(ambiguous([line_at(text, span.start) for span in spans]))
+            lines = ", ".join(str(line_at(text, span.start)) for span in spans[:_MAX_PLACES])
+            more = ", ..." if len(spans) > _MAX_PLACES else ""
+            times = f"{len(spans)} times" if len(spans) < _MOST_COUNTED else f"at least {_MOST_COUNTED} times"
+            raise NoMatchError(
+                f"old is there {times} (lines {lines}{more}). "
+                "Add lines around it to name one place, or set all to true."
+            )
         out, position, count = [], 0, 0
         for span in spans:
             if span.start >= position:  # those that overlap one before are left as they are
@@ -309,30 +286,27 @@ def _exact(text: str, wanted: Replacement) -> list[_Span]:
     return [_Span(start, start + size, made.plain(start, start + size)) for start in _occurrences(text, wanted)]
 
 
-def _folding(fold: "_Fold") -> Find:
-    def find(text: str, wanted: Replacement) -> list[_Span]:
-        folded, old = fold.folded(text), fold.folded(wanted.old).text
-        at_line_end = fold.trims_line_ends and old != wanted.old and not old.endswith("\n")
-        made = _Maker(text, wanted)
-        spans = []
-        for found in _occurrences(folded.text, Replacement(old, "", wanted.everywhere)):
-            found_end = found + len(old)
-            if at_line_end and folded.text[found_end : found_end + 1] not in {"", "\n"}:
-                continue
-            start, end = folded.original(found), folded.original_end(found_end)
-            spans.append(_Span(start, end, made.keeping_unchanged(start, end)))
-        return spans
-
-    return find
+def _in_folded(fold: "_Fold", text: str, wanted: Replacement) -> list[_Span]:
+    folded, old = fold.folded(text), fold.folded(wanted.old).text
+    at_line_end = fold.trims_line_ends and old != wanted.old and not old.endswith("\n")
+    made = _Maker(text, wanted)
+    spans = []
+    for found in _occurrences(folded.text, Replacement(old, "", wanted.everywhere)):
+        found_end = found + len(old)
+        if at_line_end and folded.text[found_end : found_end + 1] not in {"", "\n"}:
+            continue
+        start, end = folded.original(found), folded.original(found_end, is_end=True)
+        spans.append(_Span(start, end, made.keeping_unchanged(start, end)))
+    return spans
 
 
 def _indented(text: str, wanted: Replacement) -> list[_Span]:
     lines, old = lines_of(text), lines_of(wanted.old)
-    key = [_folded_line(line) for line in old]
+    folded, key = ([line.strip().translate(_TYPOGRAPHIC) for line in part] for part in (lines, old))
     first = next((index for index, line in enumerate(key) if line), None)
     if first is None:
         return []
-    starts, folded = [0, *accumulate(map(len, lines))], [_folded_line(line) for line in lines]
+    starts = [0, *accumulate(map(len, lines))]
     most = len(lines) if wanted.everywhere else _MOST_COUNTED
     spans: list[_Span] = []
     after = 0
@@ -355,26 +329,23 @@ def _indented(text: str, wanted: Replacement) -> list[_Span]:
     return spans
 
 
-def _without(slip: Callable[[str, str], Pair | None], *others: Find) -> Find:
+def _without(
+    slip: Callable[[str, str], Pair | None], others: Iterable[Find], text: str, wanted: Replacement
+) -> list[_Span]:
     """Match a text without what was put into it by mistake, in other ways."""
-
-    def find(text: str, wanted: Replacement) -> list[_Span]:
-        pair = slip(wanted.old, wanted.new)
-        if pair is None or not pair[0]:
-            return []
-        bare = Replacement(*pair, wanted.everywhere)
-        return next((spans for other in others if (spans := other(text, bare))), [])
-
-    return find
-
-
-def _whole_lines(find: Find) -> Find:
-    """Match whole lines only: what was taken off at the ends of the text were line breaks."""
-
-    def whole(text: str, span: _Span) -> bool:
-        return text[max(span.start - 1, 0) : span.start] in {"", "\n"} and bool(_LINE_END.match(text, span.end))
-
-    return lambda text, wanted: [span for span in find(text, wanted) if whole(text, span)]
+    pair = slip(wanted.old, wanted.new)
+    if pair is None or not pair[0]:
+        return []
+    bare = Replacement(*pair, wanted.everywhere)
+    spans = next((spans for other in others if (spans := other(text, bare))), [])
+    if slip is not without_blank_ends:
+        return spans
+    # What was taken off at the ends of the text were line breaks, so only whole lines count.
+    return [
+        span
+        for span in spans
+        if text[max(span.start - 1, 0) : span.start] in {"", "\n"} and _LINE_END.match(text, span.end)
+    ]
 
 
 # -- folding: a text with differences taken out, and the way back -------------------------------------------
@@ -388,13 +359,9 @@ class _Folded:
     cuts: list[int]
     removed: list[int]
 
-    def original(self, position: int) -> int:
-        index = bisect.bisect_right(self.cuts, position)
-        return position + (self.removed[index - 1] if index else 0)
-
-    def original_end(self, position: int) -> int:
-        """Return the end of a span: what was cut right after it does not belong to it."""
-        index = bisect.bisect_left(self.cuts, position)
+    def original(self, position: int, *, is_end: bool = False) -> int:
+        """Return the place in the whole text; what was cut right after the end of a span does not belong to it."""
+        index = (bisect.bisect_left if is_end else bisect.bisect_right)(self.cuts, position)
         return position + (self.removed[index - 1] if index else 0)
 
 
@@ -424,19 +391,19 @@ _LINE_ENDS = re.compile(r"\r(?=\n)")
 _LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 _TRAILING = re.compile(r"(?<![ \t\r])[ \t\r]++(?=\n|\Z)")  # tried once for each run of white space
 
-_CLOSE = {
+_CLOSE: dict[str, Find] = {
     "": _exact,
-    "line endings": _folding(_Fold(_LINE_ENDS)),
-    "white space at line ends": _folding(_Fold(_TRAILING, trims_line_ends=True)),
-    "typographic characters": _folding(_Fold(_TRAILING, typographic=True, trims_line_ends=True)),
+    "line endings": partial(_in_folded, _Fold(_LINE_ENDS)),
+    "white space at line ends": partial(_in_folded, _Fold(_TRAILING, trims_line_ends=True)),
+    "typographic characters": partial(_in_folded, _Fold(_TRAILING, typographic=True, trims_line_ends=True)),
 }
 _LEVELS: tuple[tuple[str, Find], ...] = (
     *_CLOSE.items(),
-    ("blank lines around it", _whole_lines(_without(without_blank_ends, *_CLOSE.values()))),
+    ("blank lines around it", partial(_without, without_blank_ends, _CLOSE.values())),
     ("indentation", _indented),
-    ("blank lines and indentation", _whole_lines(_without(without_blank_ends, _indented))),
-    ("line numbers", _without(without_line_numbers, *_CLOSE.values(), _indented)),
-    ("escapes", _without(without_escapes, *_CLOSE.values(), _indented)),
+    ("blank lines and indentation", partial(_without, without_blank_ends, [_indented])),
+    ("line numbers", partial(_without, without_line_numbers, [*_CLOSE.values(), _indented])),
+    ("escapes", partial(_without, without_escapes, [*_CLOSE.values(), _indented])),
 )
 
 
@@ -452,6 +419,9 @@ class _Maker:
         self._feeds = [match.start() for match in _FEED.finditer(text)]
         self._newline = newline_of(text)
         self._with: dict[str, str] = {}
+        self._old, self._new = (
+            [line.removesuffix("\r") for line in part.split("\n")] for part in (wanted.old, wanted.new)
+        )
 
     def plain(self, start: int, end: int) -> str:
         """Return the new text with the line endings around a match."""
@@ -463,24 +433,19 @@ class _Maker:
     def keeping_unchanged(self, start: int, end: int) -> str:
         """Return the new text for a loose match: lines that the edit leaves alone are taken from the file."""
         found = self._text[start:end].split("\n")
-        old, new = self._lines
-        if len(found) != len(old):
+        if len(found) != len(self._old):
             return self.plain(start, end)
         out: list[str] = []
         for tag, old_start, old_end, new_start, new_end in self._changes:
             if tag == "equal":
                 out += [line.removesuffix("\r") for line in found[old_start:old_end]]
             else:
-                out += new[new_start:new_end]
+                out += self._new[new_start:new_end]
         return self._newline_near(start, end).join(out)
 
     @cached_property
-    def _lines(self) -> tuple[list[str], list[str]]:
-        return _plain_lines(self._wanted.old), _plain_lines(self._wanted.new)
-
-    @cached_property
     def _changes(self) -> list[Opcode]:
-        return changes_between(*self._lines)
+        return changes_between(self._old, self._new)
 
     def _newline_near(self, start: int, end: int) -> str:
         """Return the line ending of the lines a span touches; of the whole text when they have none."""
@@ -492,10 +457,6 @@ class _Maker:
         return "\r\n" if pairs * 2 > len(feeds) else "\n"
 
 
-def _plain_lines(text: str) -> list[str]:
-    return [line.removesuffix("\r") for line in text.split("\n")]
-
-
 def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:
     """Return where a text is: everywhere without overlaps, otherwise until it is clear that there are several."""
     step = len(wanted.old) if wanted.everywhere else 1
@@ -505,7 +466,3 @@ def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:
         yield position
         counted += 1
         position = text.find(wanted.old, position + step)
-
-
-def _folded_line(line: str) -> str:
-    return line.strip().translate(_TYPOGRAPHIC)
