@@ -27,27 +27,21 @@ _BRANCHES = listed("fetch pull")
 """Subcommands of git whose operands name remotes and branches; an address would reach another machine."""
 
 
-def family(words: Sequence[Word]) -> str:
-    """Return the pattern of the rule that "always" creates for a simple command."""
+def family(words: Sequence[Word]) -> tuple[str, str]:
+    """Return the pattern of the rule that "always" creates for a simple command.
+
+    With it the pattern of the family that the command would belong to but for an option; "" where there is none.
+    """
     exact = escaped(" ".join(word.shown for word in words))
-    found = _family_of(words)
-    if found is None or not found[1]:
-        return exact
+    named, fits = _named([word.value if word.value is not None else "$" for word in words]) or ((), False)
+    if not named or not all(map(_PLAIN.fullmatch, named)):
+        return exact, ""
+    pattern = f"{' '.join(named)} *"
+    if not fits:
+        return exact, pattern
     # A task as it stands is what was asked about; with arguments it is a family.
-    is_task = found[0][0] in _TASKS and "run" in found[0]
-    return exact if len(found[0]) == len(words) and is_task else f"{' '.join(found[0])} *"
-
-
-def exceeded_family(words: Sequence[Word]) -> str:
-    """Return the pattern of the family that a command would belong to but for an option; "" where there is none."""
-    found = _family_of(words)
-    return "" if found is None or found[1] else f"{' '.join(found[0])} *"
-
-
-def _family_of(words: Sequence[Word]) -> tuple[tuple[str, ...], bool] | None:
-    """Return the words that name a family, and whether everything else in the command is of it."""
-    found = _named([word.value if word.value is not None else "$" for word in words])
-    return found if found is not None and all(map(_PLAIN.fullmatch, found[0])) else None
+    is_task = named[0] in _TASKS and "run" in named
+    return exact if len(named) == len(words) and is_task else pattern, ""
 
 
 def run_by(words: Sequence[str]) -> list[str]:

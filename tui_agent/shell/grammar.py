@@ -70,10 +70,6 @@ OperandForm = Callable[[str, CommandPlace], bool]
 """Tells whether an operand has a form."""
 
 
-def _anything(_text: str, _place: CommandPlace) -> bool:
-    return True
-
-
 def _pattern(pattern: str) -> OperandForm:
     return lambda text, _place: re.fullmatch(pattern, text, re.ASCII | re.DOTALL) is not None
 
@@ -118,6 +114,7 @@ def _holds_no_secrets(directory: Path) -> bool:
 
 
 _text = _pattern(r"[^-].*|")
+_anything = _pattern(r".*")
 _SED = r"(?:(?:\d+|\$)(?:,(?:\d+|\$))?[pd](?:;|$))+"
 _JQ = r"(?:\s|[|,]|\.(?:[A-Za-z_]\w*)?|\[(?:\d+|\"\w+\")?\]|\b(?:keys|length|type|not|first|last)\b)+"
 
@@ -220,10 +217,13 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
             if path is None or not is_directory(path) or not ends <= {"&&", "|", ""} or "|" in {before, end}:
                 return False
             place = CommandPlace(place.project, path)
-        elif not (
-            words[0] in TABLE and _is_the_systems(words[0], place.project) and TABLE[words[0]].admits(words[1:], place)
-        ):
-            return False
+        else:
+            if words[0] not in TABLE or not TABLE[words[0]].admits(words[1:], place):
+                return False
+            # The name stands for a program that the project did not bring along, or for none.
+            found = None if words[0] in _BUILTINS else shutil.which(words[0])
+            if found and (not found.startswith("/") or Path(os.path.realpath(found)).is_relative_to(place.project)):
+                return False
         before = end
     return True
 
@@ -246,9 +246,3 @@ def read_line(command: str) -> SimpleCommands | None:
             line.append((tuple(words), token[0]))
             words = []
     return [*line, (tuple(words), "")] if words else line
-
-
-def _is_the_systems(program: str, project: Path) -> bool:
-    """Return whether a name stands for a program that the project did not bring along, or for none."""
-    found = None if program in _BUILTINS else shutil.which(program)
-    return found is None or (found.startswith("/") and not Path(os.path.realpath(found)).is_relative_to(project))

@@ -17,7 +17,7 @@ from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import LazyPattern
 from tui_agent.path_checks import is_directory
 from tui_agent.permission import Change, Permission, PermissionNeed, rule_path
-from tui_agent.shell.families import escaped, exceeded_family, family, run_by
+from tui_agent.shell.families import escaped, family, run_by
 from tui_agent.shell.grammar import TABLE, is_free
 from tui_agent.shell.reader import ParsedLine, SimpleCommand, Word, listed, read_script
 
@@ -172,8 +172,18 @@ def outside(real: Path) -> PermissionNeed:
 
 
 def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
-    words = _uncarried(simple.words)
-    pattern, unclear = _pattern(words, simple), "" if harmless else _unclear(simple.words)
+    words, unclear = _uncarried(simple.words), "" if harmless else _unclear(simple.words)
+    # Rules are matched against the settings that matter, the words, and what the command is fed.
+    settings = [f"{name}={word.shown}" for name, word in simple.assignments if not _QUIET_SETTINGS.fullmatch(name)]
+    pattern = " ".join([*settings, *(word.shown for word in words), *([simple.fed] if simple.fed else [])])
+    always, exceeded = family(words)
+    # A program of the closed grammar is asked about for what it does this time.
+    if settings or words[0].value in TABLE or (simple.fed and not always.endswith(" *")):
+        always = escaped(pattern)
+    # What git is known to change beyond build output.
+    *_, rest = _without_options([word.value or "" for word in words[1:]])
+    name = rest[0] if rest and words[0].value == "git" else ""
+    changes: tuple[Change, ...] = ("repository",) if name in _REPOSITORY else ()
     return PermissionNeed(
         Permission.BASH,
         pattern,
@@ -181,9 +191,9 @@ def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
         "command",
         harmless=harmless,
         unclear=unclear,
-        always="" if unclear else _always(words, simple, pattern),
-        exceeds="" if harmless else exceeded_family(words),
-        changes=() if harmless else _changes_of([word.value or "" for word in words]),
+        always="" if unclear else always,
+        exceeds="" if harmless else exceeded,
+        changes=() if harmless else ("repository", "sources") if name in _BOTH else changes,
         aliases=tuple(dict.fromkeys((simple.source, *_aliases(simple.words)))),
     )
 
@@ -212,23 +222,6 @@ def _unclear(words: Sequence[Word]) -> str:
     return ""
 
 
-def _always(words: Sequence[Word], simple: SimpleCommand, pattern: str) -> str:
-    """Return what "always" allows: the family, or the very same command.
-
-    A program of the closed grammar is asked about for what it does this time.
-    """
-    plain = all(_QUIET_SETTINGS.fullmatch(name) for name, _word in simple.assignments) and words[0].value not in TABLE
-    offered = family(words) if plain else ""
-    return offered if offered.endswith(" *") or (offered and not simple.fed) else escaped(pattern)
-
-
-def _pattern(words: Sequence[Word], simple: SimpleCommand) -> str:
-    """Return what rules are matched against: settings that matter, the words, and what the command is fed."""
-    settings = [f"{name}={word.shown}" for name, word in simple.assignments if not _QUIET_SETTINGS.fullmatch(name)]
-    text = " ".join([*settings, *(word.shown for word in words)])
-    return f"{text} {simple.fed}" if simple.fed else text
-
-
 def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
     """Yield other spellings of a command that a rule against it means too, with what it makes other programs run."""
     shown = [word.shown for word in words]
@@ -243,13 +236,6 @@ def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
         for script in (read_script(word.value) for word in words[1:] if word.value and depth < MAX_NESTING):
             for simple in script.commands:
                 yield from _aliases(simple.words, depth + 1) if simple.words else ()
-
-
-def _changes_of(words: Sequence[str]) -> tuple[Change, ...]:
-    """Return what a simple command is known to change beyond build output."""
-    *_, rest = _without_options(words[1:])
-    name = rest[0] if rest and words[0] == "git" else ""
-    return ("repository", "sources") if name in _BOTH else ("repository",) if name in _REPOSITORY else ()
 
 
 def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
