@@ -127,8 +127,8 @@ def commit_to_branch(project: Path, branch: str, edits: Sequence[FileEdit], mess
             raise GitWriteError(f"“{branch}” is not a valid name for a branch.")
         git.run("read-tree", head)
         left_out, mixed = _write_tree(git, tree, edits)
-        paths = [edit.path for edit in edits if edit.path not in left_out]
-        git.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", text=_zero_separated(paths))
+        paths = b"".join(os.fsencode(edit.path) + b"\0" for edit in edits if edit.path not in left_out)
+        git.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", text=paths)
         made = git.text("write-tree")
         if made == git.text("rev-parse", f"{head}^{{tree}}"):
             raise GitWriteError("There is nothing to commit: HEAD has these changes already.")
@@ -153,7 +153,12 @@ def _write_tree(git: "_Git", tree: Path, edits: Sequence[FileEdit]) -> tuple[dic
     links = {
         row.partition(b"\t")[2] for row in git.run("ls-files", "--stage", "-z").split(b"\0") if row.startswith(_LINK)
     }
-    filtered = git.filtered(edit.path for edit in edits)
+    # Paths whose attributes name a filter program (Git LFS, say), with its name.
+    names = b"".join(os.fsencode(edit.path) + b"\0" for edit in edits)
+    fields = git.run("check-attr", "-z", "--stdin", "--cached", "filter", text=names).split(b"\0")
+    rows = zip(fields[::3], fields[2::3], strict=False)
+    unset = {b"unspecified", b"unset", b"set"}
+    filtered = {os.fsdecode(path): value.decode("utf-8", "replace") for path, value in rows if value not in unset}
     left_out: dict[str, str] = {}
     mixed: list[str] = []
     for edit in edits:
@@ -183,10 +188,6 @@ def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
         merged = merge(before, committed, after)
         return (after, True) if merged is None else (merged, False)
     return after, before is not None
-
-
-def _zero_separated(paths: Iterable[str]) -> bytes:
-    return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,11 +230,3 @@ class _Git:
     def text(self, *arguments: str, text: bytes = b"", author: str = "") -> str:
         """Return git's output as a line of text; raises as `run`."""
         return self.run(*arguments, text=text, author=author).decode().strip()
-
-    def filtered(self, paths: Iterable[str]) -> dict[str, str]:
-        """Return the paths whose attributes name a filter program (Git LFS, say), with its name."""
-        asked = self.run("check-attr", "-z", "--stdin", "--cached", "filter", text=_zero_separated(paths))
-        fields = asked.split(b"\0")
-        rows = zip(fields[::3], fields[2::3], strict=False)
-        unset = {b"unspecified", b"unset", b"set"}
-        return {os.fsdecode(path): value.decode("utf-8", "replace") for path, value in rows if value not in unset}

@@ -50,26 +50,21 @@ def _translate(pattern: str) -> str:
     out: list[str] = []
     depth = position = 0
     while position < len(pattern):
-        piece, position, depth = _next_piece(pattern, position, depth)
+        character = pattern[position]
+        token, piece = next((row for row in _WILD if pattern.startswith(row[0], position)), (character, ""))
+        position += len(token)
+        if character == "[":
+            piece, position = _character_class(pattern, position - 1)
+        elif character == "{":
+            piece, depth = "(?:", depth + 1
+        elif depth and character == "}":
+            piece, depth = ")", depth - 1
+        elif not piece:
+            piece = "|" if depth and character == "," else re.escape(character)
         out.append(piece)
     if depth:
         raise ValueError("a { is never closed")
     return "".join(out)
-
-
-def _next_piece(pattern: str, position: int, depth: int) -> tuple[str, int, int]:
-    if pattern[position] == "[":
-        piece, end = _character_class(pattern, position)
-        return piece, end, depth
-    for token, piece in _WILD:
-        if pattern.startswith(token, position):
-            return piece, position + len(token), depth
-    character = pattern[position]
-    if character == "{":
-        return "(?:", position + 1, depth + 1
-    if depth and character in "},":
-        return (")", position + 1, depth - 1) if character == "}" else ("|", position + 1, depth)
-    return re.escape(character), position + 1, depth
 
 
 def _character_class(pattern: str, start: int) -> tuple[str, int]:

@@ -20,21 +20,10 @@ _IGNORE_FILES = (".gitignore", ".ignore")
 
 
 @dataclass(frozen=True, slots=True)
-class _Rules:
-    base: str
-    spec: "GitIgnoreSpec"
-
-    def verdict(self, path: str, *, directory: bool) -> bool | None:
-        """Return True for ignored, False for taken back by ``!``, None for not mentioned."""
-        relative = os.path.relpath(path, self.base).replace(os.sep, "/")
-        return self.spec.check_file(f"{relative}/" if directory else relative).include
-
-
-@dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """The ignore files that hold in one directory, outermost first."""
+    """The ignore files that hold in one directory, outermost first, each with the directory it is in."""
 
-    chain: tuple[_Rules, ...] = ()
+    chain: tuple[tuple[str, "GitIgnoreSpec"], ...] = ()
 
     @classmethod
     def above(cls, directory: Path) -> "IgnoreRules":
@@ -54,16 +43,19 @@ class IgnoreRules:
 
     def entering(self, directory: str | Path) -> "IgnoreRules":
         """Return the rules inside a directory: these and those of its own ignore files."""
-        lines = [line for name in _IGNORE_FILES for line in _lines(os.path.join(directory, name))]  # noqa: PTH118 - asked for every directory of a walk
-        if not lines:
-            return self
-        return IgnoreRules((*self.chain, _Rules(str(directory), _spec(lines))))
+        lines: list[str] = []
+        for name in _IGNORE_FILES:
+            # As git does it: no link is followed, and nothing but a file is read.
+            data = read_regular(os.path.join(directory, name), MAX_BYTES)  # noqa: PTH118 - asked for every directory of a walk
+            lines += (data or b"").decode("utf-8", "replace").splitlines()
+        return IgnoreRules((*self.chain, (str(directory), _spec(lines)))) if lines else self
 
     def ignored(self, path: str, *, directory: bool) -> bool:
-        for rules in reversed(self.chain):
-            verdict = rules.verdict(path, directory=directory)
-            if verdict is not None:
-                return verdict
+        for base, spec in reversed(self.chain):
+            relative = os.path.relpath(path, base).replace(os.sep, "/")
+            is_ignored = spec.check_file(f"{relative}/" if directory else relative).include
+            if is_ignored is not None:  # False: taken back by ``!``, None: not mentioned
+                return is_ignored
         return False
 
 
@@ -125,8 +117,3 @@ def _spec(lines: list[str]) -> "GitIgnoreSpec":
             return GitIgnoreSpec([])
         # Git passes over a line it does not understand.
         return GitIgnoreSpec([pattern for line in lines for pattern in _spec([line]).patterns])
-
-
-def _lines(path: str) -> list[str]:
-    # As git does it: no link is followed, and nothing but a file is read.
-    return (read_regular(path, MAX_BYTES) or b"").decode("utf-8", "replace").splitlines()

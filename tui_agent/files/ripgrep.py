@@ -78,7 +78,11 @@ async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink,
     Raises:
         NoRipgrepError: no ripgrep runs here, or none that would end; what the sink was given until then is not all.
     """
-    binary = await _binary(directory)
+    for binary in _candidates(directory):
+        if await _works(binary):
+            break
+    else:
+        raise NoRipgrepError
     if not await asyncio.to_thread(ignore_files_are_plain, directory):
         raise NoRipgrepError
     process = await asyncio.create_subprocess_exec(
@@ -140,13 +144,6 @@ async def _drained(stream: asyncio.StreamReader) -> bytes:
     while chunk := await stream.read(_CHUNK):
         kept = (kept + chunk)[:_STDERR_BYTES]
     return kept
-
-
-async def _binary(directory: Path) -> str:
-    for candidate in _candidates(directory):
-        if await _works(candidate):
-            return candidate
-    raise NoRipgrepError
 
 
 @lru_cache(maxsize=64)
