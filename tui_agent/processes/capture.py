@@ -51,19 +51,8 @@ class Capture:
             self._head += chunk[:room]
             self._newlines += chunk.count(b"\n", 0, room)
             chunk = chunk[room:]
-        if chunk:
-            self._feed_tail(chunk)
-
-    def raw(self) -> bytes:
-        """Return all that was kept, with a note where something was dropped."""
-        gap: list[bytes] = []
-        if self._dropped_bytes:
-            gap = [f"\n[{self._dropped_lines:,} lines, {self._dropped_bytes:,} bytes were not kept]\n".encode()]
-            last = self._newlines - self._tail_lines
-            gap += (f"{number}: ".encode() + line + b"\n" for number, line in sorted(self._errors) if number <= last)
-        return b"".join([self._head, *gap, *(chunk for chunk, _ in self._tail)])
-
-    def _feed_tail(self, chunk: bytes) -> None:
+        if not chunk:
+            return
         self._note_errors(chunk)
         lines = chunk.count(b"\n")
         self._newlines += lines
@@ -79,6 +68,15 @@ class Capture:
             self._tail_lines -= lines
             self._dropped_bytes += len(oldest)
             self._dropped_lines += lines
+
+    def raw(self) -> bytes:
+        """Return all that was kept, with a note where something was dropped."""
+        gap: list[bytes] = []
+        if self._dropped_bytes:
+            gap = [f"\n[{self._dropped_lines:,} lines, {self._dropped_bytes:,} bytes were not kept]\n".encode()]
+            last = self._newlines - self._tail_lines
+            gap += (f"{number}: ".encode() + line + b"\n" for number, line in sorted(self._errors) if number <= last)
+        return b"".join([self._head, *gap, *(chunk for chunk, _ in self._tail)])
 
     def _note_errors(self, chunk: bytes) -> None:
         """Keep error-looking lines as they pass; one that is cut by the edge of a chunk is kept in part."""
@@ -145,7 +143,10 @@ def _binary_described(raw: bytes) -> bytes:
     shown = 0
     for start, end in _suspicious(raw):
         part = raw[start:end]
-        if _is_binary(part):
+        nuls = part.count(0)
+        controls = len(part) - len(part.translate(None, _NOT_TEXT)) - nuls
+        many = max(_FEW_CONTROLS, len(part) * _CONTROL_SHARE)
+        if controls > many or nuls > max(_FEW_CONTROLS, len(part) * _NUL_SHARE):
             pieces += [raw[shown:start], f"[{len(part):,} bytes of binary output are not shown.]".encode()]
             shown = end
     return b"".join([*pieces, raw[shown:]]) if pieces else raw
@@ -164,10 +165,3 @@ def _suspicious(raw: bytes) -> list[tuple[int, int]]:
         else:
             spans.append((start, end))
     return spans
-
-
-def _is_binary(part: bytes) -> bool:
-    nuls = part.count(0)
-    controls = len(part) - len(part.translate(None, _NOT_TEXT)) - nuls
-    many = max(_FEW_CONTROLS, len(part) * _CONTROL_SHARE)
-    return controls > many or nuls > max(_FEW_CONTROLS, len(part) * _NUL_SHARE)

@@ -1,6 +1,7 @@
 """Background jobs: commands that go on after their call, listed, read and stopped until the program ends."""
 
 import asyncio
+import codecs
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -11,7 +12,7 @@ from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
 from tui_agent.processes.capture import Capture, plain_text
 from tui_agent.processes.leftovers import Leftovers
-from tui_agent.processes.process import Command, Reporter, StartedCommand, start
+from tui_agent.processes.process import Command, Reporter, StartedCommand, start, watch
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,8 @@ class Job:
         self._ring = bytearray()
         self._total = 0
         self._seen = 0
-        self._listener: Reporter | None = None
+        self.listener: Reporter | None = None
+        """Who waits for it, and is handed its output meanwhile."""
         self._looked_at: Callable[[], Awaitable[None]] | None = None
 
     async def look(self) -> None:
@@ -97,7 +99,7 @@ class Job:
         return JobState(
             id=self.id,
             command=self.command,
-            pid=process.pid if process else 0,
+            pid=process.process.pid if process else 0,
             started_at=self._started_at,
             ended_at=self._ended_at,
             exit_code=process.process.returncode if process and self._ended_at is not None else None,
@@ -112,7 +114,10 @@ class Job:
         lost = begin - self._seen
         data = bytes(self._ring[begin - first :])
         if not self.ended.is_set():
-            data = data[: len(data) - _unfinished(data)]
+            # The beginning of a character stays for the next time.
+            decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            decoder.decode(data[-4:])
+            data = data[: len(data) - len(decoder.getstate()[0])]
         self._seen = begin + len(data)
         return data, lost
 
@@ -121,17 +126,13 @@ class Job:
 
     @contextmanager
     def listening(self, report: Callable[[str], None]) -> Iterator[None]:
-        listener = self._listener = Reporter(report)
+        listener = self.listener = Reporter(report)
         try:
             yield
         finally:
             listener.flush()
-            if self._listener is listener:
-                self._listener = None
-
-    @property
-    def watched(self) -> bool:
-        return self._listener is not None
+            if self.listener is listener:
+                self.listener = None
 
     async def stop(self) -> None:
         if self._process is None or self.ended.is_set():
@@ -145,8 +146,8 @@ class Job:
         self._ring += chunk
         del self._ring[:-RING_BYTES]
         self._capture.feed(chunk)
-        if self._listener is not None:
-            self._listener.feed(chunk)
+        if self.listener is not None:
+            self.listener.feed(chunk)
         self._on_output()
 
     async def _wait(
@@ -157,7 +158,7 @@ class Job:
     ) -> None:
         await process.process.wait()
         await process.pipes[0].ended.wait()
-        process.forget()
+        watch.ended(process.mark)
         if ended is not None:
             code = None if self._stopped else process.process.returncode
             self.note = await ended(self.tail(_MAX_TAIL_CHARS), code)
@@ -179,7 +180,7 @@ class AdoptedJob(Job):
 
     @property
     def state(self) -> JobState:
-        pid = next(iter(self._left.pids), 0)
+        pid = next(iter(self._left.known), 0)
         return replace(super().state, pid=pid)
 
     async def stop(self) -> None:
@@ -284,7 +285,7 @@ class Jobs:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.warning("a job's output could not be stored: %s", error)
         self._on_change()
-        if not (job.told or job.watched or job.state.stopped):
+        if not (job.told or job.listener or job.state.stopped):
             self._on_end(job.state)
 
     def _announce_soon(self) -> None:
@@ -294,14 +295,3 @@ class Jobs:
 
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(CHANGE_INTERVAL, announce)
-
-
-def _unfinished(data: bytes) -> int:
-    """Return how many bytes at the end are the beginning of a character."""
-    for back in range(1, min(4, len(data) + 1)):
-        byte = data[-back]
-        if byte & 0xC0 == 0x80:
-            continue
-        needed = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
-        return back if needed > back else 0
-    return 0

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice
 
 from tui_agent.processes.table import (
     PROC,
@@ -61,45 +62,49 @@ class Leftovers:
         """Take them: ``leader`` led the command's session, ``mark`` is in the environment of what it started."""
         self._leader = leader
         self._mark = mark
-        self._known = {pid: start_of(pid) for pid in pids}
-
-    def __bool__(self) -> bool:
-        return bool(self._known)
-
-    @property
-    def pids(self) -> tuple[int, ...]:
-        return tuple(self._known)
-
-    @property
-    def told(self) -> tuple[str, ...]:
-        """Each as the watcher is told of it: its number and when it was started."""
-        return tuple(f"{pid}:{start}" for pid, start in self._known.items())
+        self.known = {pid: start_of(pid) for pid in pids}
+        """Each process, and when it was started."""
 
     def names(self, most: int = 5) -> str:
-        shown = [f"{command_line(pid)[:_NAME_CHARS] or 'process'} ({pid})" for pid in self.pids[:most]]
-        more = len(self._known) - most
+        shown = [f"{command_line(pid)[:_NAME_CHARS] or 'process'} ({pid})" for pid in islice(self.known, most)]
+        more = len(self.known) - most
         return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
     async def wait(self) -> None:
+        loop = asyncio.get_running_loop()
         while living := self._living():
-            await _one_ended(living)
+            # Nothing runs meanwhile where the system tells of an end.
+            ended, opened = asyncio.Event(), list[int]()
+            try:
+                for pid in living:
+                    opened.append(os.pidfd_open(pid))  # type: ignore[attr-defined, unused-ignore]
+                    loop.add_reader(opened[-1], ended.set)
+                await ended.wait()
+            except ProcessLookupError:
+                continue
+            except (OSError, AttributeError):
+                await asyncio.sleep(_POLL)
+            finally:
+                for descriptor in opened:
+                    loop.remove_reader(descriptor)
+                    os.close(descriptor)
 
     async def end(self) -> None:
         for _ in range(_ROUNDS):
             if not self._living():
                 return
-            await asyncio.to_thread(end, {self._mark: WatchedCommand(self._leader, tuple(self._known.items()))})
+            await asyncio.to_thread(end, {self._mark: WatchedCommand(self._leader, tuple(self.known.items()))})
 
     def _living(self) -> list[int]:
         if not PROC.is_dir():
             return [self._leader] if any_left(self._leader, ()) else []
         for pid in _remaining(self._leader, self._mark, children_of(os.getpid())):
-            self._known.setdefault(pid, start_of(pid))
-        ended = [pid for pid, start in self._known.items() if start_of(pid) != start or zombies_among([pid])]
+            self.known.setdefault(pid, start_of(pid))
+        ended = [pid for pid, start in self.known.items() if start_of(pid) != start or zombies_among([pid])]
         for pid in ended:
-            del self._known[pid]
+            del self.known[pid]
         reap(ended)
-        return list(self._known)
+        return list(self.known)
 
 
 async def left_behind(leader: int, mark: str) -> Leftovers:
@@ -122,7 +127,12 @@ _claimed: set[int] = set()
 
 
 def _remaining(leader: int, mark: str, children: Sequence[int]) -> list[int]:
-    _forget_ended(children)
+    # Orphans that have ended are waited for, so that they don't pile up; others by who started them.
+    now = time.monotonic()
+    since = {pid: _ended.get(pid, now) for pid in zombies_among(children)}
+    _ended.clear()
+    _ended.update(since)
+    reap(pid for pid, seen in since.items() if now - seen > _FORGOTTEN)
     _claimed.intersection_update(children)
     return [pid for pid in children if pid != leader and (mark_of(pid) == mark or session_of(pid) == leader)]
 
@@ -131,32 +141,3 @@ def _strangers(children: Sequence[int]) -> list[int]:
     """Return those children that this program did not start: what it starts is marked, or of its own session."""
     own = os.getsid(0)
     return [pid for pid in children if mark_of(pid) is None and session_of(pid) not in {own, 0}]
-
-
-def _forget_ended(children: Sequence[int]) -> None:
-    """Wait for orphans that have ended, so that they don't pile up; others are waited for by who started them."""
-    now = time.monotonic()
-    since = {pid: _ended.get(pid, now) for pid in zombies_among(children)}
-    _ended.clear()
-    _ended.update(since)
-    reap(pid for pid, seen in since.items() if now - seen > _FORGOTTEN)
-
-
-async def _one_ended(pids: Sequence[int]) -> None:
-    """Wait until one of them has ended; nothing runs meanwhile where the system tells of it."""
-    loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
-    opened: list[int] = []
-    try:
-        for pid in pids:
-            opened.append(os.pidfd_open(pid))  # type: ignore[attr-defined, unused-ignore]
-            loop.add_reader(opened[-1], ended.set)
-        await ended.wait()
-    except ProcessLookupError:
-        return
-    except (OSError, AttributeError):
-        await asyncio.sleep(_POLL)
-    finally:
-        for descriptor in opened:
-            loop.remove_reader(descriptor)
-            os.close(descriptor)

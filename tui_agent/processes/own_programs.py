@@ -26,7 +26,8 @@ def find_program(name: str, outside: Path | None = None, environ: Mapping[str, s
     apart = Path(os.path.realpath(outside)) if outside is not None else None
     for place in search_path(environ).split(os.pathsep):
         found = shutil.which(name, path=place) if place else None
-        if found and not (apart and (_below(found, apart) or _below(os.path.realpath(found), apart))):
+        names = (found, os.path.realpath(found)) if found else ()
+        if found and not (apart and any(Path(name).is_relative_to(apart) for name in names)):
             return found
     return None
 
@@ -42,7 +43,9 @@ def search_path(environ: Mapping[str, str] | None = None, outside: Path | None =
     path = (os.environ if environ is None else environ).get("PATH", os.defpath)
     apart = Path(os.path.realpath(outside)) if outside is not None else None
     places = (place for place in path.split(os.pathsep) if os.path.isabs(place))  # noqa: PTH117 - a text
-    return os.pathsep.join(place for place in places if not (apart and _below(os.path.realpath(place), apart)))
+    return os.pathsep.join(
+        place for place in places if not (apart and Path(os.path.realpath(place)).is_relative_to(apart))
+    )
 
 
 def bare_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -54,7 +57,3 @@ def bare_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 def limited(*command: str) -> list[str]:
     """Return a command that gets no more than a gigabyte of memory: a repository can lead it to a file without end."""
     return ["/bin/sh", "-c", f'ulimit -d {MEMORY_KILOBYTES} 2>/dev/null; exec "$0" "$@"', *command]
-
-
-def _below(path: str, directory: Path) -> bool:
-    return Path(path).is_relative_to(directory)

@@ -9,6 +9,7 @@ import secrets
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -44,22 +45,16 @@ class Watch:
         self._told: dict[str, str] = {}
         self._broken = False
 
-    def runs(self, mark: str, pid: int = 0) -> None:
+    def runs(self, mark: str, pid: int = 0, left: Mapping[int, int] | None = None) -> None:
         """A command runs: its session and everything with its mark are to end with the program.
 
-        Without its number it is about to start; told before, because the program may be killed right after.
+        Without its number it is about to start; told before, because the program may be killed right after. With
+        ``left`` it has ended: these processes, each with its start, are what is to end with the program.
         """
-        self._tell(mark, f"+ {mark} {pid}\n")
-
-    def left_over(self, mark: str, pid: int, left: Sequence[str]) -> None:
-        """It ended; what it left behind is to end with the program: ``left`` has each process as ``pid:start``."""
-        self._tell(mark, f"& {mark} {pid} {' '.join(left[:MAX_NAMED_PROCESSES])}\n")
-
-    def ended(self, mark: str) -> None:
-        if self._told.pop(mark, None) is not None and self._line is not None:
-            self._write(f"- {mark}\n")
-
-    def _tell(self, mark: str, text: str) -> None:
+        text = f"+ {mark} {pid}\n"
+        if left is not None:
+            named = islice((f"{other}:{start}" for other, start in left.items()), MAX_NAMED_PROCESSES)
+            text = f"& {mark} {pid} {' '.join(named)}\n"
         self._told[mark] = text
         if self._broken or (self._line is not None and self._write(text)):
             return
@@ -70,6 +65,10 @@ class Watch:
             log.warning("commands are not ended when the program is killed: %s", error)
             return
         self._write("".join(self._told.values()))
+
+    def ended(self, mark: str) -> None:
+        if self._told.pop(mark, None) is not None and self._line is not None:
+            self._write(f"- {mark}\n")
 
     def _write(self, text: str) -> bool:
         assert self._line is not None  # noqa: S101 - callers look
@@ -182,16 +181,14 @@ class _Pipe:
             chunk = b""
         if not chunk:
             self.close()
-        elif self._sink is None:
-            self._rest(_TRICKLE)
-        else:
+            return
+        seconds = _TRICKLE
+        if self._sink is not None:
             self._sink(chunk)
             self._burst += len(chunk)
-            if self._burst >= _BURST:
-                self._burst = 0
-                self._rest(self._pause)
-
-    def _rest(self, seconds: float) -> None:
+            if self._burst < _BURST:
+                return
+            self._burst, seconds = 0, self._pause
         self._loop.remove_reader(self._descriptor)
         self._loop.call_later(seconds, self._resume)
 
@@ -253,24 +250,17 @@ class StartedCommand:
     pipes: tuple[_Pipe, ...]
     mark: str
 
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
     async def heard(self) -> None:
         """Take the rest of what it said once it has ended."""
         for pipe in self.pipes:
             await pipe.finish()
 
     async def stop(self) -> None:
-        await end_tree(self.pid, self.mark)
+        await end_tree(self.process.pid, self.mark)
         await self.process.wait()
         await self.heard()
         for pipe in self.pipes:
             pipe.close()
-        self.forget()
-
-    def forget(self) -> None:
         watch.ended(self.mark)
 
 
@@ -348,11 +338,13 @@ async def run_command(command: Command, report: Callable[[str], None], run: Fini
             if command.gone is not None:
                 await command.gone()
         await started.heard()
-        if command.gone is None and (left := await left_behind(started.pid, started.mark)):
+        pid, mark = started.process.pid, started.mark
+        left = await left_behind(pid, mark) if command.gone is None else None
+        if left is not None and left.known:
             run.left = left
-            watch.left_over(started.mark, started.pid, left.told)
+            watch.runs(mark, pid, left.known)
         else:
-            started.forget()
+            watch.ended(mark)
     except BaseException as error:
         run.timed_out = isinstance(error, TimeoutError)
         await asyncio.shield(started.stop())

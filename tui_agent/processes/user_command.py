@@ -2,12 +2,13 @@
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from tui_agent.processes.environment import command_environment
 from tui_agent.processes.own_programs import search_path
-from tui_agent.processes.process import Command, start
+from tui_agent.processes.process import Command, start, watch
 
 MAX_OUTPUT = 1_000_000
 """Bytes a command may write."""
@@ -33,20 +34,17 @@ async def run_command(command: Command, given: bytes) -> tuple[int, bytes, bytes
     """
     out, errors, flooded = bytearray(), bytearray(), asyncio.Event()
 
-    def into(data: bytearray) -> Callable[[bytes], None]:
-        def sink(chunk: bytes) -> None:
-            data.extend(chunk)
-            if len(data) > MAX_OUTPUT:
-                flooded.set()
-
-        return sink
+    def sink(data: bytearray, chunk: bytes) -> None:
+        data.extend(chunk)
+        if len(data) > MAX_OUTPUT:
+            flooded.set()
 
     # A file, not a pipe: a command need not read what it is given.
     with tempfile.TemporaryFile() as stdin:
         stdin.write(given)
         stdin.seek(0)
         try:
-            started = await start(command, into(out), into(errors), given=stdin)
+            started = await start(command, partial(sink, out), partial(sink, errors), given=stdin)
         except OSError as error:
             raise CommandFailedError(f"it could not be started: {error.strerror or error}") from None
     waiting = [asyncio.ensure_future(started.process.wait()), asyncio.ensure_future(flooded.wait())]
@@ -66,5 +64,5 @@ async def run_command(command: Command, given: bytes) -> tuple[int, bytes, bytes
     if flooded.is_set():
         await asyncio.shield(started.stop())
         raise CommandFailedError(f"it wrote more than {MAX_OUTPUT:,} bytes")
-    started.forget()
+    watch.ended(started.mark)
     return started.process.returncode or 0, bytes(out), bytes(errors)
