@@ -27,10 +27,10 @@ from tui_agent.sandbox.project_scan import (
     BARE_REPOSITORY,
     MAX_FILE_BYTES,
     NEVER_KEPT,
+    PRODUCT_MAGIC,
     STEERING,
     ProjectScan,
     is_output_name,
-    is_product,
     is_special,
     look_into,
     steering_in,
@@ -44,17 +44,12 @@ class ProjectFacts:
     def __init__(self, root: Path, shared: frozenset[str], layout: Layout) -> None:
         self.root = root
         self.shared = shared
-        self._layout = layout
+        self.layout = layout
         self._rules: dict[str, IgnoreRules] = {"": IgnoreRules.above(root).entering(root)}
 
     @cached_property
     def tracked(self) -> frozenset[str]:
         return tracked_files(self.root)
-
-    def runs(self, path: Path) -> bool:
-        """Whether commands see a program at a path outside, which they can't change: environments lead to Python."""
-        real = Path(os.path.realpath(path))
-        return self._layout.put_at(real) is MountKind.READ and is_file(real) and os.access(real, os.X_OK)
 
     def ignored(self, path: str) -> bool:
         rules, prefix = self._rules[""], ""
@@ -126,7 +121,10 @@ def _judge(change: LayerChange, path: PurePosixPath, view: View, known: ProjectF
     if change.kind is ChangeKind.NEW or (change.path in known.shared and not view.changes_sources):
         asked = Grants(sources=True)
     else:
-        asked = Grants(write=frozenset({root / _outermost(path, known)}))
+        # The outermost directory around it in which nothing is shared is opened as one.
+        around = (f"{parent.as_posix()}/" for parent in reversed(path.parents[:-1]))
+        alone = (place for place in around if not any(name.startswith(place) for name in known.shared))
+        asked = Grants(write=frozenset({root / next(alone, path)}))
     return "lost", asked
 
 
@@ -153,9 +151,11 @@ def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts)
     target = PurePosixPath(change.link)
     parts = list(target.parts)
     if target.is_absolute():
-        if ".." in parts:
-            return False
-        return Path(target).is_relative_to(known.root) or known.runs(Path(target))
+        if ".." in parts or Path(target).is_relative_to(known.root):
+            return ".." not in parts
+        # Environments lead to Python: a program that commands see and can't change.
+        real = Path(os.path.realpath(target))
+        return known.layout.put_at(real) is MountKind.READ and is_file(real) and os.access(real, os.X_OK)
     up = next((at for at, part in enumerate(parts) if part != ".."), len(parts))
     return ".." not in parts[up:] and up <= len(path.parts) - 1
 
@@ -166,20 +166,11 @@ def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) ->
         return False
     named = is_output_name(path.name, directory=change.directory)
     if change.kind is ChangeKind.NEW:
-        return named or (change.regular and is_product(change.head))
-    replaced = change.kind is ChangeKind.CHANGED and is_product(change.head)
+        return named or (change.regular and change.head.startswith(PRODUCT_MAGIC))
+    replaced = change.kind is ChangeKind.CHANGED and change.head.startswith(PRODUCT_MAGIC)
     if change.directory or not change.regular or not (replaced or (named and change.path not in known.shared)):
         return False
     return f"{known.root}/{change.path}" not in known.tracked
-
-
-def _outermost(path: PurePosixPath, known: ProjectFacts) -> PurePosixPath:
-    """Return the outermost directory around a path in which nothing is shared: what has to be opened as one."""
-    for parent in reversed(path.parents[:-1]):
-        inside = f"{parent.as_posix()}/"
-        if not any(name.startswith(inside) for name in known.shared):
-            return parent
-    return path
 
 
 @dataclass(slots=True)

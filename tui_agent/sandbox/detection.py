@@ -24,7 +24,7 @@ from tui_agent.sandbox.layout import (
     landlock_command,
     landlock_specification,
     landlock_version,
-    seatbelt_command,
+    seatbelt_profile,
 )
 from tui_agent.sandbox.machine import MACOS_SYSTEM, SYSTEM
 
@@ -79,7 +79,7 @@ def find_sandbox(outside: Path | None = None) -> SandboxState:
         if (program := find_program("sandbox-exec", outside)) is None:
             return SandboxState(None, reason="sandbox-exec is not installed")
         layout = Layout(Path("/"), Path(os.devnull), system_mounts(MACOS_SYSTEM))
-        if failed := why_not(seatbelt_command(program, layout, ["true"])):
+        if failed := why_not((program, "-p", seatbelt_profile(layout), "true")):
             return SandboxState(None, reason=f"sandbox-exec does not work here ({failed})")
         return SandboxState("sandbox-exec", program)
     state = find_bubblewrap(list(bubblewraps(outside)))

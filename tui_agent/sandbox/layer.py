@@ -172,7 +172,8 @@ def _changes(
 
     ``prefix`` is its path in the project. ``opaque``: it is in a directory that was made anew.
     """
-    _check_depth(prefix)
+    if prefix.count("/") > MAX_DEPTH:
+        raise RecursionError(prefix)
     try:
         with os.scandir(upper) as scanned:
             rows = sorted(scanned, key=lambda row: row.name)
@@ -223,7 +224,8 @@ def _whole(written: str, path: str) -> Iterator[LayerChange]:
     pending = [(written, path)]
     while pending:
         directory, prefix = pending.pop()
-        _check_depth(prefix)
+        if prefix.count("/") > MAX_DEPTH:
+            raise RecursionError(prefix)
         mode = stat.S_IMODE(os.lstat(directory).st_mode)
         if mode & stat.S_IRWXU != stat.S_IRWXU:
             # What can't be looked into could not be decided about.
@@ -246,11 +248,6 @@ def _whole(written: str, path: str) -> Iterator[LayerChange]:
                     name, ChangeKind.NEW, regular=False, output=True, inside=True, link=_target(row.path, now),
                     special=is_special(now.st_mode),
                 )  # fmt: skip
-
-
-def _check_depth(path: str) -> None:
-    if path.count("/") > MAX_DEPTH:
-        raise RecursionError(path)
 
 
 def _target(written: str, now: os.stat_result) -> str | None:

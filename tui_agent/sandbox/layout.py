@@ -167,10 +167,6 @@ def _words(mount: Mount, empty: Path) -> tuple[str, ...]:
     return words[mount.put]
 
 
-def seatbelt_command(program: str, layout: Layout, command: Sequence[str], port: int = 0) -> tuple[str, ...]:
-    return program, "-p", seatbelt_profile(layout, port), *command
-
-
 def seatbelt_profile(layout: Layout, port: int = 0) -> str:
     """Return the profile for sandbox-exec; of its rules the last that fits counts.
 

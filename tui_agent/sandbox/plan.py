@@ -26,6 +26,13 @@ TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - the sandbox's own
 OWN_PLACES = (Path("/run"), Path("/dev"), Path("/proc"))
 """Places of which commands have their own, and nothing of the user's is there."""
 
+EMPTY = "empty"
+"""In ``SandboxFolders.place``: a file that stands for hidden ones."""
+CLOSED = "closed"
+"""A socket that stands for hidden files where git may write: git takes none in, an empty file it would."""
+HOME = "home"
+"""A home directory, where nothing can be put in the place of the user's."""
+
 
 @dataclass(frozen=True, slots=True)
 class SandboxFolders:
@@ -37,21 +44,6 @@ class SandboxFolders:
     place: Path
     cache: Path | None = None
     caches: Path | None = None
-
-    @property
-    def empty(self) -> Path:
-        """A file that stands for hidden ones."""
-        return self.place / "empty"
-
-    @property
-    def closed(self) -> Path:
-        """A socket that stands for hidden files where git may write: git takes none in, an empty file it would."""
-        return self.place / "closed"
-
-    @property
-    def home(self) -> Path:
-        """A home directory, where nothing can be put in the place of the user's."""
-        return self.place / "home"
 
     def temporary(self, place: Path) -> Path:
         return self.place / place.as_posix().strip("/").replace("/", "-")
@@ -104,7 +96,7 @@ class ViewPlan:
             for private in self.private
             if any(private.is_relative_to(place) for place in shown) and private.is_dir()
         ]
-        return Layout(self.cwd, self.room.empty, tuple({mount.place: mount for mount in mounts}.values()))
+        return Layout(self.cwd, self.room.place / EMPTY, tuple({mount.place: mount for mount in mounts}.values()))
 
     def hidden(self) -> tuple[Path, ...]:
         """Return the project's files that are empty because they hold secrets.
@@ -137,7 +129,7 @@ class ViewPlan:
         if not mac:
             yield Mount(Path("/run"), MountKind.EMPTY)
         if self.kind != "bubblewrap":
-            yield Mount(machine.home, MountKind.PRIVATE, self.room.home)
+            yield Mount(machine.home, MountKind.PRIVATE, self.room.place / HOME)
         elif machine.home != Path("/") and not machine.home.is_relative_to(root):
             yield Mount(machine.home, MountKind.EMPTY)
         if self.room.cache is not None and not machine.cache.is_relative_to(root):
@@ -188,7 +180,7 @@ class ViewPlan:
 
     def _of_grants(self) -> Iterator[Mount]:
         grants = self.view.grants
-        stand_in = self.room.closed if grants.repository else None
+        stand_in = self.room.place / CLOSED if grants.repository else None
         yield from (Mount(path, MountKind.HIDDEN_FILE, stand_in) for path in self.hidden())
         if not self.whole:
             yield from (Mount(path, MountKind.WRITE) for path in grants.protected if is_there(path))

@@ -57,7 +57,7 @@ OUTPUT_NAMES = frozenset({
 })  # fmt: skip
 """Files that programs make again, by their ends and names in lower case."""
 
-_PRODUCT_MAGIC = (
+PRODUCT_MAGIC = (
     b"\x7fELF", b"!<arch>\n", b"!<thin>\n", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe",
     b"\x00asm", b"BC\xc0\xde", b"MZ\x90\x00", b"\x1bLua",
 )  # fmt: skip
@@ -81,11 +81,6 @@ def is_output_name(name: str, *, directory: bool) -> bool:
     if directory:
         return plain in OUTPUT_DIRECTORIES
     return plain in OUTPUT_NAMES or plain.startswith(".coverage.") or plain.endswith(OUTPUT_SUFFIXES)
-
-
-def is_product(head: bytes) -> bool:
-    """Whether a file that begins so was written by a compiler or linker."""
-    return head.startswith(_PRODUCT_MAGIC)
 
 
 @dataclass(slots=True)

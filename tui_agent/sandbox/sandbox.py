@@ -48,7 +48,7 @@ from tui_agent.sandbox.layout import (
     bubblewrap_command,
     landlock_command,
     landlock_specification,
-    seatbelt_command,
+    seatbelt_profile,
 )
 from tui_agent.sandbox.machine import (
     DROPPED_VARIABLES,
@@ -58,7 +58,7 @@ from tui_agent.sandbox.machine import (
     scan_machine,
 )
 from tui_agent.sandbox.network import Gateway, SessionNetwork, make_network, proxy_environment
-from tui_agent.sandbox.plan import TEMPORARY, SandboxFolders, ViewPlan
+from tui_agent.sandbox.plan import CLOSED, EMPTY, HOME, TEMPORARY, SandboxFolders, ViewPlan
 from tui_agent.sandbox.project_scan import MAX_ENTRIES, NEVER_KEPT, OUTPUT_DIRECTORIES, ProjectScan, scan_project
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.sandbox.view import AllowHost, Grants, View, Writes
@@ -101,14 +101,9 @@ class Launch:
     made: tuple[Path, ...] = ()
     """What was made to have a place for something, and goes again when it is still empty."""
     info: int = -1
-    """Where bubblewrap has written which process is the first inside."""
+    """Where bubblewrap has written which process is the first inside; without, something may stay behind."""
     taking_up: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while what it did is judged."""
-
-    @property
-    def ends_whole(self) -> bool:
-        """Whether nothing of the command can stay behind."""
-        return self.info >= 0
 
     async def gone(self) -> None:
         """Wait until every process of the command has ended, once its own has: the last ones end just after it."""
@@ -444,7 +439,7 @@ class Sandbox:
                 launch.descriptors = (told,) if inherits else ()
             case "sandbox-exec":
                 port = network.proxy.port if network is not None else 0
-                launch.arguments = seatbelt_command(self.state.program, layout, command, port)
+                launch.arguments = (self.state.program, "-p", seatbelt_profile(layout, port), *command)
             case "landlock":
                 descriptor = landlock_specification(layout)
                 launch.owned += (descriptor,)
@@ -598,11 +593,11 @@ class Sandbox:
             log.warning("another directory for temporary files is used: %s", error)
             place = make_own_directory(self, self._cache or Path(tempfile.mkdtemp()))
         room = SandboxFolders(place)
-        for directory in (*map(room.temporary, TEMPORARY), room.home):
+        for directory in (*map(room.temporary, TEMPORARY), place / HOME):
             directory.mkdir()
-        room.empty.touch()
+        (place / EMPTY).touch()
         if sys.platform == "linux":
-            os.mknod(room.closed, stat.S_IFSOCK | 0o400)
+            os.mknod(place / CLOSED, stat.S_IFSOCK | 0o400)
         return place
 
     def _environment(self, environ: Mapping[str, str], root: Path) -> dict[str, str]:
@@ -622,7 +617,7 @@ class Sandbox:
             found |= {t.variable: str(home / t.home) for t in TOOLCHAINS if t.variable and (home / t.home).is_dir()}
             if (home / ".gitconfig").is_file():
                 found["GIT_CONFIG_GLOBAL"] = str(home / ".gitconfig")
-            found["HOME"] = str(SandboxFolders(self._place).home)
+            found["HOME"] = str(self._place / HOME)
         # Programs of the project may not leave compiled code beside its sources, which somebody else runs.
         found.setdefault("PYTHONPYCACHEPREFIX", str(cache / "pycache"))
         return found

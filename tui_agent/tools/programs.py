@@ -33,7 +33,7 @@ class Program:
     def inside(self, context: ToolContext, launch: Launch) -> Command:
         return Command(
             launch.arguments, context.cwd, launch.environment, self.timeout, (*launch.descriptors, *self.descriptors),
-            gone=launch.gone if launch.ends_whole else None,
+            gone=launch.gone if launch.info >= 0 else None,
         )  # fmt: skip
 
 

@@ -274,7 +274,7 @@ class Diagnostics:
         # Caches of a look at what is not there any more are of no use.
         view = View(Writes.NOTHING if replaced else Writes.OUTPUTS)
         launch = await sandbox.launch(words, check.where, ports.project, view, environment, replaced=replaced)
-        gone = launch.gone if launch.ends_whole else None
+        gone = launch.gone if launch.info >= 0 else None
         command = Command(launch.arguments, check.where, launch.environment, timeout, launch.descriptors, gone=gone)
         try:
             await run_command(command, lambda _text: None, run)
