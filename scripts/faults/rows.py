@@ -285,12 +285,12 @@ def _delete_left(place: Place, before: Before, told: list[list[Any]]) -> list[st
 # -- the file itself ------------------------------------------------------------------------------------------
 
 
-def _note(connection: Any) -> None:
-    connection.execute("ALTER TABLE sessions ADD COLUMN notes TEXT NOT NULL DEFAULT ''")
-    connection.execute("UPDATE sessions SET notes = 'migrated'")
-
-
-NEWER = {SCHEMA_VERSION: _note}
+NEWER = {
+    SCHEMA_VERSION: (
+        "ALTER TABLE sessions ADD COLUMN notes TEXT NOT NULL DEFAULT ''",
+        "UPDATE sessions SET notes = 'migrated'",
+    )
+}
 
 
 async def _migrate(place: Place, tell: Tell) -> None:

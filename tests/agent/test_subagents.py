@@ -43,7 +43,7 @@ def branches(harness: Harness) -> list[Session]:
     session = harness.session
     ends = {first.id: first.id for first in session.subagents()}
     for header in session.skeleton():
-        if (first := session.reader.subagent_of(header.id)) is not None:
+        if (first := session.reader.spine().subagent_of(header.id)) is not None:
             ends[first] = header.id
     return [session.beside(end) for end in ends.values()]
 

@@ -40,7 +40,6 @@ def test_a_reserve_of_the_users_own_never_takes_more_than_half():
 
 def test_pruning_can_be_switched_off_in_a_word():
     assert ContextSettings.model_validate({"prune": False}).prune.when == "off"
-    assert not ContextSettings.model_validate({"prune": False}).prune.automatic
     assert ContextSettings.model_validate({"prune": True}).prune.when == "auto"
     assert ContextSettings.model_validate({"prune": {"when": "run_end"}}).prune.when == "run_end"
 

@@ -18,16 +18,10 @@ from tui_agent.session.store import Store
 OLD = schema.SCHEMA_VERSION
 
 
-def _add_notes(connection: sqlite3.Connection) -> None:
-    connection.execute("ALTER TABLE sessions ADD COLUMN notes TEXT NOT NULL DEFAULT ''")
-    connection.execute("UPDATE sessions SET notes = 'migrated'")
-
-
-def _shout(connection: sqlite3.Connection) -> None:
-    connection.execute("UPDATE sessions SET title = upper(title)")
-
-
-NEWER = {OLD: _add_notes, OLD + 1: _shout}
+NEWER = {
+    OLD: ("ALTER TABLE sessions ADD COLUMN notes TEXT NOT NULL DEFAULT ''", "UPDATE sessions SET notes = 'migrated'"),
+    OLD + 1: ("UPDATE sessions SET title = upper(title)",),
+}
 
 
 @pytest.fixture
@@ -68,27 +62,18 @@ def test_an_older_file_is_migrated_step_by_step_and_kept(old_file: Path) -> None
         assert not old_file.with_name(f"s.db.v{OLD}.bak2").exists()
 
 
-def _fail(connection: sqlite3.Connection) -> None:
-    connection.execute("DELETE FROM labels")
-    connection.execute("SELECT no_such_column FROM sessions")
+FAIL = ("DELETE FROM labels", "SELECT no_such_column FROM sessions")
+LOSE = ("DELETE FROM bodies",)
+ORPHAN = ("PRAGMA foreign_keys = OFF", "UPDATE leaf_moves SET session = 77")
 
 
-def _lose(connection: sqlite3.Connection) -> None:
-    connection.execute("DELETE FROM bodies")
-
-
-def _orphan(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA foreign_keys = OFF")
-    connection.execute("UPDATE leaf_moves SET session = 77")
-
-
-@pytest.mark.parametrize(("step", "error"), [(_fail, StoreError), (_lose, StoreDamaged), (_orphan, StoreDamaged)])
+@pytest.mark.parametrize(("step", "error"), [(FAIL, StoreError), (LOSE, StoreDamaged), (ORPHAN, StoreDamaged)])
 def test_a_migration_that_fails_or_loses_something_changes_nothing(
-    old_file: Path, step: object, error: type[StoreError]
+    old_file: Path, step: tuple[str, ...], error: type[StoreError]
 ) -> None:
     before = old_file.read_bytes()
     with pytest.raises(error):
-        Store(old_file, migrations={OLD: step})  # type: ignore[dict-item]
+        Store(old_file, migrations={OLD: step})
     assert old_file.read_bytes() == before
     assert {path.name for path in old_file.parent.iterdir()} <= {"s.db", "s.db.lock", "s.db.locks"}
     with Store(old_file) as store:

@@ -124,7 +124,8 @@ def look_up(
     ``records`` and ``departures`` are `Session.requests` and `Session.departures` of them.
     """
     subagents = store.subagent_requests(session.id)
-    beside = {record.id for record in records if session.reader.subagent_of(record.id) is not None}
+    spine = session.reader.spine()
+    beside = {record.id for record in records if spine.subagent_of(record.id) is not None}
     found = spending(records, subagents, session.info.side_cost, departures, price, beside)
     starts = session.reader.load(key for key in found.branches if key)
     return found, {entry.id: plain_preview(entry.kind, entry.preview) for entry in starts}

@@ -50,7 +50,7 @@ def show_branch(controller: Controller, last: int) -> None:
     if controller.agent is None:
         return
     session = controller.agent.session.beside(last)
-    first = session.reader.subagent_of(last)
+    first = session.reader.spine().subagent_of(last)
     begun = session.entry(first) if first is not None else None
     call_id = begun.call_id if begun is not None and begun.kind == "subagent" else ""
     if (worker := controller.agent.subagent(call_id)) is not None:

@@ -111,10 +111,10 @@ class Anchor:
         found = _ENCODED.fullmatch(text)
         if found is None or found[1] not in _KINDS:
             return None
-        return cls(found[1], found[5], int(found[4]), float(found[2]), int(found[3]))  # type: ignore[arg-type]  # the kind is one of _KINDS
+        return cls(found[1], found[5], int(found[4]), float(found[2]), int(found[3]))
 
 
-_KINDS: tuple[str, ...] = get_args(AnchorKind)
+_KINDS: tuple[AnchorKind, ...] = get_args(AnchorKind)
 
 
 def find_anchors(entries: Iterable[Entry], tools: TraitsByName, earlier: Iterable[str] = ()) -> tuple[Anchor, ...]:
@@ -137,7 +137,7 @@ class _Finder:
 
     def __init__(self, tools: TraitsByName) -> None:
         self._tools = tools
-        self.known: dict[tuple[str, str], list[float]] = {}
+        self.known: dict[tuple[AnchorKind, str], list[float]] = {}
         self._commands: dict[str, str] = {}
         self._first = sys.maxsize
 
@@ -146,27 +146,27 @@ class _Finder:
         match entry:
             case UserEntry():
                 files = [f"{part.path}\n{part.text}" for part in entry.parts if isinstance(part, FilePart)]
-                self._text(entry.text, entry.id, "user")
+                self._facts(_facts(entry.text), entry.id, "user")
                 self._rules(entry.text, entry.id, "user")
                 for text in files:
-                    self._text(text, entry.id, "output")
+                    self._facts(_facts(text), entry.id, "output")
             case AssistantEntry():
-                self._text(entry.text, entry.id, "assistant")
+                self._facts(_facts(entry.text), entry.id, "assistant")
                 self._rules(entry.text, entry.id, "fact")
                 for call in entry.tool_calls:
                     self._call(call, entry.id)
             case ToolResultEntry():
-                self._text(entry.output, entry.id, "output")
+                self._facts(_facts(entry.output), entry.id, "output")
                 if entry.status is ToolStatus.ERROR or not self._tools[entry.tool].quotes:
-                    self._errors(entry.output, entry.id)
+                    self._facts(_error_lines(entry.output), entry.id, "fact")
                 self._command_ended(entry)
             case ShellEntry():
                 if not entry.excluded:
-                    self._text(f"{entry.command}\n{entry.output}", entry.id, "output")
-                    self._errors(entry.output, entry.id)
+                    self._facts(_facts(f"{entry.command}\n{entry.output}"), entry.id, "output")
+                    self._facts(_error_lines(entry.output), entry.id, "fact")
                     self._command(entry.command, entry.exit_code, "user", entry.id)
             case BranchSummaryEntry():
-                self._text(entry.summary, entry.id, "assistant")
+                self._facts(_facts(entry.summary), entry.id, "assistant")
             case _:
                 return
 
@@ -174,23 +174,18 @@ class _Finder:
         """Return the best anchors. Age is measured in lengths of what was looked at: about what a window holds."""
         newest = max((int(seen) for _, seen, _ in self.known.values()), default=0)
         span = max(1, newest - min(self._first, newest))
+        ranked = [
+            (-weight / (1 + (newest - seen) / span), _KINDS.index(kind), text)
+            for (kind, text), (weight, seen, _) in self.known.items()
+        ]
+        best: list[Anchor] = []
+        for minus_score, rank, text in sorted(ranked)[:REMEMBERED]:
+            kind = _KINDS[rank]
+            weight, seen, address = self.known[kind, text]
+            best.append(Anchor(kind, text, int(address), round(weight, 2), int(seen), -minus_score))
+        return tuple(best)
 
-        def score(item: tuple[tuple[str, str], list[float]]) -> float:
-            weight, seen, _ = item[1]
-            return weight / (1 + (newest - seen) / span)
-
-        def rank(item: tuple[tuple[str, str], list[float]]) -> tuple[float, int, str]:
-            kind, text = item[0]
-            return (-score(item), _KINDS.index(kind), text)
-
-        best = sorted(self.known.items(), key=rank)[:REMEMBERED]
-        return tuple(
-            Anchor(kind, text, int(address), round(weight, 2), int(seen), score(item))  # type: ignore[arg-type]  # the kind is one of _KINDS
-            for item in best
-            for (kind, text), (weight, seen, address) in (item,)
-        )
-
-    def _refer(self, kind: str, text: str, entry_id: int, weight: float) -> None:
+    def _refer(self, kind: AnchorKind, text: str, entry_id: int, weight: float) -> None:
         found = self.known.get((kind, text))
         if found is None:
             self.known[kind, text] = [weight, entry_id, entry_id]
@@ -198,16 +193,16 @@ class _Finder:
             found[0] += weight
             found[1] = found[2] = entry_id
 
-    def _text(self, text: str, entry_id: int, source: str) -> None:
+    def _facts(self, facts: Iterable[tuple[AnchorKind, str]], entry_id: int, source: str) -> None:
         weight = _WEIGHTS[source]
-        for kind, fact in _facts(text):
+        for kind, fact in facts:
             self._refer(kind, fact, entry_id, weight)
 
     def _call(self, call: ToolCallPart, entry_id: int) -> None:
         arguments = parse_object(call.arguments)
         if arguments is None:
             return
-        self._text("\n".join(strings_in(arguments)), entry_id, "assistant")
+        self._facts(_facts("\n".join(strings_in(arguments))), entry_id, "assistant")
         command = arguments.get("command")
         if isinstance(command, str):
             self._commands[call.call_id] = command
@@ -227,10 +222,6 @@ class _Finder:
         self._refer(
             "command", f"`{line}` → exit {code}" if code is not None else f"`{line}`", entry_id, _WEIGHTS[source]
         )
-
-    def _errors(self, text: str, entry_id: int) -> None:
-        for line in _error_lines(text):
-            self._refer("error", line, entry_id, _WEIGHTS["fact"])
 
     def _rules(self, text: str, entry_id: int, source: str) -> None:
         if not _RULE.search(text):
@@ -282,12 +273,12 @@ def _facts(text: str) -> tuple[tuple[AnchorKind, str], ...]:
 
 
 @_remembering
-def _error_lines(text: str) -> tuple[str, ...]:
-    lines: list[str] = []
+def _error_lines(text: str) -> tuple[tuple[AnchorKind, str], ...]:
+    lines: list[tuple[AnchorKind, str]] = []
     for match in islice(_ERROR.finditer(text), _ERROR_LINES):
         start = text.rfind("\n", 0, match.start()) + 1
         end = text.find("\n", match.end())
-        lines.append(one_line(text[start : end if end >= 0 else len(text)], _LINE_CHARS))
+        lines.append(("error", one_line(text[start : end if end >= 0 else len(text)], _LINE_CHARS)))
     return tuple(lines)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from tui_agent.context.anchors import one_line
 from tui_agent.context.files import file_operations
@@ -25,6 +26,7 @@ from tui_agent.session.tool_traits import TraitsByName
 
 _MESSAGES = frozenset(kinds(lambda kind: kind.is_message))
 _UNSURE = kinds(lambda kind: kind.is_message is None)
+_SUMMARIES = ("compaction", "branch_summary")
 _SUMMARIES_SHARE = 0.5
 """Part of the input that summaries on the way may take before messages get their turn."""
 _BEGINS_CHARS = 200
@@ -163,22 +165,12 @@ def branch_summary_entry(plan: BranchSummaryPlan, summary: str, count: CountText
 def _blocks(entries: Sequence[Entry], view: ContextView, settings: ContextSettings) -> list[tuple[bool, str]]:
     """Return text blocks in order, each with whether it is a summary."""
     blocks: list[tuple[bool, str]] = []
-    run: list[Entry] = []
-
-    def close_run() -> None:
-        blocks.extend((False, text) for text in blocks_of(run, view, settings.compaction))
-        run.clear()
-
-    for entry in entries:
-        if isinstance(entry, CompactionEntry):
-            close_run()
-            blocks.append((True, f"[Summary of what came before]: {entry.summary}"))
-        elif isinstance(entry, BranchSummaryEntry):
-            close_run()
-            blocks.extend((True, text) for text in blocks_of([entry], view, settings.compaction))
+    for kind, run in groupby(entries, lambda entry: entry.kind if entry.kind in _SUMMARIES else ""):
+        if kind == "compaction":
+            told = [f"[Summary of what came before]: {e.summary}" for e in run if isinstance(e, CompactionEntry)]
         else:
-            run.append(entry)
-    close_run()
+            told = list(blocks_of(list(run), view, settings.compaction))
+        blocks += [(bool(kind), text) for text in told]
     return blocks
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
+from operator import attrgetter
 from typing import Literal
 
 from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, parse_object, strings_in
@@ -30,7 +31,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
-from tui_agent.session.path_queries import newest, place_of_newest
+from tui_agent.session.path_queries import begins_with, newest, place_of_newest
 from tui_agent.session.records import Reported
 
 _NO_HEAD = 4 * REQUEST_TOKENS
@@ -140,7 +141,8 @@ def threshold(limits: ModelLimits, settings: ContextSettings) -> int | None:
     return compaction.threshold_at(limits.window, reserve(limits, settings), price_tier=limits.price_tier)
 
 
-_STAND_IN = Message("tool", (ContentText(INTERRUPTED_OUTPUT),))
+_STAND_IN = (Message("tool", (ContentText(INTERRUPTED_OUTPUT),)),)
+"""What is sent in place of a missing result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,7 @@ class Weights:
         whole = self._is_whole(entry) and not parted and not foreign
         tokens = self._counter.stored(entry) if whole else self._counted(entry)
         # Stand-ins are counted only where there are any: a path whose entries were all counted needs no encoding.
-        return tokens + _stand_in_tokens(self._counter) * results.count(None) if None in results else tokens
+        return tokens + self._counter.messages(_STAND_IN) * results.count(None) if None in results else tokens
 
     def _is_whole(self, entry: Entry) -> bool:
         if isinstance(entry, CompactionEntry) and len(self._view.pinned) < len(entry.details.pinned):
@@ -242,7 +244,12 @@ def estimate_path(
     appended is looked at. The result is the same with and without it.
     """
     first, last = (path[0], path[-1]) if path else (None, None)
-    if before is not None and before.cut is not None and _extends(path, before):
+    if (
+        before is not None
+        and before.cut is not None
+        and begins_with(path, before.first, before.last, before.length)
+        and not any(entry.breaks_prefix for entry in path[before.length :])
+    ):
         tail = path[before.cut :]
         weights = Weights(resolve(tail), counter, asked)
         newest = place_of_newest(tail, AssistantEntry) or 0
@@ -251,7 +258,9 @@ def estimate_path(
         return Estimate(before.head, settled, unsettled, before.cut + newest, len(path), first, last)
     weights = Weights(resolve(path), counter, asked)
     total = sum(tokens for _, tokens in weights.all())
-    cut = _cut(path)
+    answer, compaction = place_of_newest(path, AssistantEntry), place_of_newest(path, CompactionEntry)
+    # The results of what stands before a compaction may still reach over it.
+    cut = None if compaction is not None and (answer is None or answer < compaction) else answer or 0
     unsettled = 0 if cut is None else sum(map(weights.of, path[cut:]))
     return Estimate(weights.head(), total - unsettled, unsettled, cut, len(path), first, last)
 
@@ -268,28 +277,7 @@ def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: Requ
     answer = entries[0]
     closed = any(entry.kind == "assistant" for entry in entries[1:])
     stand_ins = view.results.get(answer.id, ()).count(None) if closed else 0
-    return sum(map(weights.of, entries[1:])) + (stand_ins * _stand_in_tokens(counter) if stand_ins else 0)
-
-
-def _stand_in_tokens(counter: TokenCounter) -> int:
-    """Return the uncorrected tokens of the message that stands in for a missing result."""
-    return counter.messages((_STAND_IN,))
-
-
-def _extends(path: Sequence[Entry], before: Estimate) -> bool:
-    if not 0 < before.length <= len(path):
-        return False
-    same = path[0] is before.first and path[before.length - 1] is before.last
-    return same and not any(entry.breaks_prefix for entry in path[before.length :])
-
-
-def _cut(path: Sequence[Entry]) -> int | None:
-    """Return where the newest answer stands; None when a compaction follows it: results may still reach over it."""
-    newest = place_of_newest(path, AssistantEntry)
-    compaction = place_of_newest(path, CompactionEntry)
-    if compaction is not None and (newest is None or newest < compaction):
-        return None
-    return newest or 0
+    return sum(map(weights.of, entries[1:])) + (stand_ins * counter.messages(_STAND_IN) if stand_ins else 0)
 
 
 def measure(
@@ -333,7 +321,9 @@ class Meter:
         """Measure the next request of a path."""
         limits = within(self.limits, self.settings)
         asked = RequestModel(limits.model, limits.vision)
-        anchor = find_anchor(path, limits.model, self._searched(path))
+        # What is known to hold no report that counts is not searched again.
+        searched = self._barren[2] if self._barren is not None and begins_with(path, *self._barren) else 0
+        anchor = find_anchor(path, limits.model, searched)
         if anchor is None:
             self._barren = (path[0], path[-1], len(path)) if path else None
             self._estimate = estimate_path(path, self.counter, asked, self._estimate)
@@ -374,14 +364,6 @@ class Meter:
         self.counter = counter
         return True
 
-    def _searched(self, path: Sequence[Entry]) -> int:
-        """Return how many entries at the path's start are known to hold no report that counts."""
-        if self._barren is None:
-            return 0
-        first, last, length = self._barren
-        same = length <= len(path) and path[0] is first and path[length - 1] is last
-        return length if same else 0
-
     def _fixed(self, path: Sequence[Entry]) -> int:
         system = newest(path, SystemEntry)
         if system is None:
@@ -421,7 +403,9 @@ def _tells_size(path: Sequence[Entry], at: int) -> bool:
     if failed or judge(answer.usage, answer.estimate) is not Report.USABLE:
         return False
     before = next((entry for entry in _answers_before(path, at, answer.model) if entry.usage is not None), None)
-    if before is not None and repeats_report(answer, before):
+    # Some servers report their first request's tokens every time: learnt from, each token would weigh less.
+    repeats = before is not None and before.usage is not None and before.usage.prompt == answer.usage.prompt
+    if before is not None and repeats and abs(answer.estimate - before.estimate) > answer.estimate * _SAME_SIZE:
         return False
     suspect = answer.usage.prompt > answer.estimate * SUSPECT_SHARE
     return not suspect or not any(is_stale(answer, entry) for entry in _answers_before(path, at, answer.model))
@@ -510,17 +494,6 @@ def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
     return made > before.estimate // 10 and fell < made * NOTICED_SHARE
 
 
-def repeats_report(answer: AssistantEntry, before: AssistantEntry) -> bool:
-    """Whether a report is the very number of an earlier answer, although the request was of another size.
-
-    Some servers report their first request's tokens every time: learnt from, that would make each token weigh less.
-    """
-    if before.usage is None or answer.usage is None:
-        return False
-    differs = abs(answer.estimate - before.estimate) > answer.estimate * _SAME_SIZE
-    return answer.usage.prompt == before.usage.prompt and differs
-
-
 def is_silent_overflow(answer: AssistantEntry, window: int) -> bool:
     """Whether an answer was made of more input than the window holds, although the server refused nothing.
 
@@ -559,9 +532,8 @@ _BYTES_PER_TOKEN = 3
 CountEntry = Callable[[Entry], int]
 """Counts an entry as it was appended, in tokens."""
 
-
-def stored_tokens(entry: Entry) -> int:
-    return entry.tokens
+stored_tokens: CountEntry = attrgetter("tokens")
+"""The count that is stored with an entry."""
 
 
 class ViewWeights:

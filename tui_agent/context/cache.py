@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import islice, pairwise
+from operator import attrgetter
 from typing import Literal
 
-from tui_agent.context.request import CacheTtl, ContentText, Message, ModelRequest
+from tui_agent.context.request import CacheTtl, ContentText, ModelRequest
 from tui_agent.context.settings import CacheSettings
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry, Entry
@@ -21,6 +22,8 @@ _FIVE_MINUTES, _HOUR = 300, 3_600
 _READ, _WRITE, _HOUR_WRITE = 0.1, 1.25, 2.0
 """What a token read from the cache costs, and one written to it for each of these times, in tokens that aren't cached
 (platform.claude.com/docs, "Prompt caching")."""
+_SENT = attrgetter("role", "content", "tool_calls", "call_id", "reasoning")
+"""What a provider is sent of a message."""
 _REQUESTS = 200
 """Newest requests that are looked at to choose between them."""
 
@@ -162,7 +165,11 @@ def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = 
     """
     if settings.ttl != "auto":
         return settings.ttl
-    sent = _sent(path)
+    answers = (entry for entry in reversed(path) if isinstance(entry, AssistantEntry))
+    sent = [
+        _Sent(entry.started_at or entry.created_at, entry.model, entry.usage.prompt if entry.usage else entry.estimate)
+        for entry in islice(answers, _REQUESTS)
+    ][::-1]
     if now is not None and sent:
         sent.append(replace(sent[-1], at=now))
     gaps = [(after.at - before.at) / 1_000 for before, after in pairwise(sent)]
@@ -180,16 +187,6 @@ class _Sent:
     at: int
     model: str
     tokens: int
-
-
-def _sent(path: Sequence[Entry]) -> list[_Sent]:
-    """Return the newest requests of a path, oldest first."""
-    answers = (entry for entry in reversed(path) if isinstance(entry, AssistantEntry))
-    newest = [
-        _Sent(entry.started_at or entry.created_at, entry.model, entry.usage.prompt if entry.usage else entry.estimate)
-        for entry in islice(answers, _REQUESTS)
-    ]
-    return newest[::-1]
 
 
 def _price(sent: Sequence[_Sent], kept_seconds: int, write: float) -> float:
@@ -234,19 +231,9 @@ def _first_difference(
         pairs = zip(previous.tools, new.tools, strict=False)
         return "tool", next((at for at, (old, now) in enumerate(pairs) if old != now), len(new.tools))
     for at, old in enumerate(previous.messages):
-        if at >= len(new.messages) or not _same(old, new.messages[at]):
+        if at >= len(new.messages) or _SENT(old) != _SENT(new.messages[at]):
             return "message", at
     return None
-
-
-def _same(old: Message, new: Message) -> bool:
-    return (
-        old.role == new.role
-        and old.content == new.content
-        and old.tool_calls == new.tool_calls
-        and old.call_id == new.call_id
-        and old.reasoning == new.reasoning
-    )
 
 
 def _cause(

@@ -8,6 +8,7 @@ stops where what takes the room may not be cut: the head, and what was pinned.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tui_agent.context.budget import ContextSize, CountEntry, ViewWeights, describe_overhead, stored_tokens, too_large
 from tui_agent.context.compaction import (
@@ -198,18 +199,15 @@ def _ladder(
     path: Sequence[Entry], plan: CompactionPlan, summary: str, measures: Measures, goal: _Goal
 ) -> Iterator[_Rung]:
     """Yield ever harder ways to commit, each built on the one before."""
-
-    def compact(current: CompactionPlan) -> CompactionEntry:
-        return compaction_entry(current, summary, measures.text, measures.templates)
-
+    compact = partial(compaction_entry, summary=summary, count=measures.text, templates=measures.templates)
     prunes = _still_kept(plan.prunes, plan)
     compaction = compact(plan)
     yield _Rung("", compaction, prunes)
 
     view = resolve(provisional(path, [prune.entry() for prune in prunes]))
     pruned = prune_all(view, plan.settings, plan.budget, plan.tools, measures.entry)
-    if pruned is not None and (pruned := pruned.only(_kept_ids(plan))) is not None:
-        prunes = (*prunes, pruned)
+    if pruned is not None and (cleared := _still_kept([pruned], plan)):
+        prunes = (*prunes, *cleared)
         yield _Rung(PRUNED, compaction, prunes)
 
     for name, cut in _cuts(path, prunes, plan.kept, plan.settings, measures):
@@ -302,12 +300,8 @@ def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[st
 
 def _still_kept(prunes: Sequence[PrunePlan], plan: CompactionPlan) -> tuple[PrunePlan, ...]:
     """Return the prunes without what the compaction takes out of view anyway."""
-    kept = _kept_ids(plan)
+    kept = frozenset(entry.id for entry in plan.kept)
     return tuple(prune for whole in prunes if (prune := whole.only(kept)) is not None)
-
-
-def _kept_ids(plan: CompactionPlan) -> frozenset[int]:
-    return frozenset(entry.id for entry in plan.kept)
 
 
 def _refusal(

@@ -26,7 +26,6 @@ from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
     Entry,
-    PinnedText,
     SummaryDetails,
 )
 from tui_agent.session.path_queries import newest_sent
@@ -74,18 +73,6 @@ def find_cut(view: ContextView, shown: Sequence[int], keep: int) -> tuple[int, b
     if after is not None:
         return after, False
     return next((i for i in range(min(reached, len(shown) - 1), -1, -1) if valid[i]), 0), True
-
-
-def turn_start(view: ContextView, shown: Sequence[int], cut: int) -> int:
-    """Return where the turn that a cut falls into starts: the cut itself when it is the start of a turn.
-
-    A turn whose start is no longer in view is not split by a cut: what precedes the cut is history. A message sent
-    while a call was running starts no turn of its own here, because the call and its result are told together.
-    """
-    if starts_turn(view.entries[cut]):
-        return cut
-    valid = valid_cuts(view, shown)
-    return next((i for i in range(cut - 1, -1, -1) if valid[i] and starts_turn(view.entries[i])), cut)
 
 
 _FILLED = 0.97
@@ -152,13 +139,9 @@ class CompactionPlan:
     """The first entry that stays, where a person said which; nothing but the summary is done then."""
 
     @property
-    def previous(self) -> CompactionEntry | None:
-        return self.view.compaction
-
-    @property
     def previous_summary(self) -> str:
         """What a model wrote last time, empty the first time."""
-        return self.previous.summary.strip() if self.previous is not None else ""
+        return self.view.compaction.summary.strip() if self.view.compaction is not None else ""
 
     @property
     def summary_tokens(self) -> int:
@@ -216,7 +199,9 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
     if size.budget <= 0:
         return Refusal(RefusalReason.FIXED_OVERHEAD, describe_overhead(size.fixed, size.window, options.overhead))
     # The cache breaks at a compaction anyway, so a prune costs nothing here.
-    pruned = prune_all(view, settings, size.budget, options.tools, options.count) if settings.prune.automatic else None
+    pruned = (
+        prune_all(view, settings, size.budget, options.tools, options.count) if settings.prune.when != "off" else None
+    )
     view = pruned.applied(view) if pruned is not None else view
     shown = ViewWeights(view, options.count).all()
     keep = settings.compaction.keep_recent_tokens(size.budget) if options.keep_recent is None else options.keep_recent
@@ -330,11 +315,16 @@ def carried_details(
     plan: CompactionPlan, summary: str, count: CountText, templates: Templates | None = None
 ) -> SummaryDetails:
     """Return what code carries through this compaction beside the model's ``summary``."""
-    earlier = plan.previous.details if plan.previous is not None else SummaryDetails()
+    former = plan.view.compaction
+    earlier = former.details if former is not None else SummaryDetails()
     hidden = {EntryState.DROPPED, EntryState.MASKED}
     told = [entry for entry in plan.dropped if plan.view.state(entry.id) not in hidden]
     kept = [entry for entry in plan.kept if plan.view.is_open(entry.id) or isinstance(entry, AssistantEntry)]
-    pinned = _pinned(plan, templates or Templates())
+    pins = {pin.id: pin for pin in plan.view.pinned}
+    for entry in plan.dropped:
+        if plan.view.state(entry.id) is EntryState.PINNED:
+            pins[entry.id] = pinned_text(entry, templates or Templates())
+    pinned = tuple(pins[entry_id] for entry_id in sorted(pins))
     notes = plan.view.notes.values()
     known = "\n".join([summary, shown_text(kept), *notes, *(pin.text for pin in pinned)])
     budgets = Budgets.of(plan.settings.compaction, plan.budget)
@@ -390,8 +380,12 @@ def with_summary(view: ContextView, text: str, count: CountEntry = stored_tokens
 def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> CompactionPlan:
     entries = plan.view.entries
     # Whether the turn is split is decided at the cut itself; only then do invisible entries move to the kept side.
-    turn = turn_start(plan.view, shown, cut)
-    start = cut
+    # A turn whose start is no longer in view is not split: what precedes the cut is history. A message sent while a
+    # call was running starts no turn of its own here, because the call and its result are told together.
+    turn = start = cut
+    if not starts_turn(entries[cut]):
+        valid = valid_cuts(plan.view, shown)
+        turn = next((i for i in range(cut - 1, -1, -1) if valid[i] and starts_turn(entries[i])), cut)
     while start > 0 and not entries[start - 1].is_sent:
         start -= 1
     return replace(
@@ -408,8 +402,8 @@ def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> Compactio
 
 
 def _files(plan: CompactionPlan, entries: Sequence[Entry]) -> FileOperations:
-    earlier = plan.previous.details if plan.previous is not None else None
-    return file_operations(entries, plan.tools, earlier)
+    former = plan.view.compaction
+    return file_operations(entries, plan.tools, former.details if former is not None else None)
 
 
 def prune_all(
@@ -418,11 +412,3 @@ def prune_all(
     """Return a prune of everything that the newest tokens and steps do not protect."""
     rules = PruneRules(settings.prune, budget, tools, pressure=True, minimum=1, count=count)
     return plan_prune(view, rules, Occasion.COMPACTION)
-
-
-def _pinned(plan: CompactionPlan, templates: Templates) -> tuple[PinnedText, ...]:
-    pinned = {pin.id: pin for pin in plan.view.pinned}
-    for entry in plan.dropped:
-        if plan.view.state(entry.id) is EntryState.PINNED:
-            pinned[entry.id] = pinned_text(entry, templates)
-    return tuple(pinned[entry_id] for entry_id in sorted(pinned))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.settings import CompactionSettings
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, ContextEditEntry, Entry, PruneEntry
-from tui_agent.session.path_queries import newest_typed
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, ContextEditEntry, Entry, PruneEntry, UserEntry
+from tui_agent.session.path_queries import newest
 
 if TYPE_CHECKING:
     from tui_agent.context.compaction import Trigger
@@ -42,8 +42,8 @@ class FailureRecord:
     user_id: int = 0
 
     def failed(self, path: Sequence[Entry]) -> "FailureRecord":
-        newest = newest_user_id(path)
-        return FailureRecord(self.failures + 1 if newest == self.user_id else 1, newest)
+        user_id = newest_user_id(path)
+        return FailureRecord(self.failures + 1 if user_id == self.user_id else 1, user_id)
 
 
 NO_FAILURES = FailureRecord()
@@ -129,5 +129,5 @@ def is_completed(entry: Entry) -> bool:
 
 def newest_user_id(path: Sequence[Entry]) -> int:
     """Return the id of the newest message a person wrote, 0 when there is none."""
-    typed = newest_typed(path)
+    typed = newest(path, UserEntry, where=lambda entry: entry.synthetic is None)
     return 0 if typed is None else typed.id

@@ -11,7 +11,7 @@ from tui_agent.context.context_status import Standing
 from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import KINDS, AssistantEntry, Entry, TextPart, ToolResultEntry
-from tui_agent.session.path_queries import place_of_newest
+from tui_agent.session.path_queries import begins_with, place_of_newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,7 @@ class Standings:
 
     def grown(self, path: Sequence[Entry]) -> "Standings":
         """Return the standings of a path; of one that only grew since, only what was appended is looked at."""
-        if not 0 < self._length <= len(path):
-            return standings(path)
-        if path[0] is not self._first or path[self._length - 1] is not self._last:
+        if not begins_with(path, self._first, self._last, self._length):
             return standings(path)
         appended = path[self._length :]
         if not appended:

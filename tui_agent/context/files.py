@@ -100,9 +100,10 @@ def file_operations(
             case ToolResultEntry():
                 _result(entry, calls.get(entry.call_id, ""), tools[entry.tool], touched)
             case CheckpointEntry():
-                touched.modify((change.path for change in entry.files), 0)
+                touched.touch(touched.modified, (change.path for change in entry.files), 0)
             case UserEntry():
-                touched.look((p.path for p in entry.parts if isinstance(p, FilePart) and p.is_file), entry.id)
+                attached = [part.path for part in entry.parts if isinstance(part, FilePart) and part.is_file]
+                touched.touch(touched.read, attached, entry.id)
             case CompactionEntry() | BranchSummaryEntry():
                 touched.details(entry.details)
             case _:
@@ -119,18 +120,12 @@ class _Touched:
         self.modified: dict[str, None] = {}
         self.ids: dict[str, int] = {}
 
-    def look(self, paths: Iterable[str], entry_id: int) -> None:
-        self._touch(self.read, paths, entry_id)
-
-    def modify(self, paths: Iterable[str], entry_id: int) -> None:
-        self._touch(self.modified, paths, entry_id)
-
     def details(self, details: SummaryDetails) -> None:
-        self.look(details.read_files, 0)
-        self.modify(details.modified_files, 0)
+        self.touch(self.read, details.read_files, 0)
+        self.touch(self.modified, details.modified_files, 0)
         self.ids.update(details.file_ids)
 
-    def _touch(self, seen: dict[str, None], paths: Iterable[str], entry_id: int) -> None:
+    def touch(self, seen: dict[str, None], paths: Iterable[str], entry_id: int) -> None:
         for path in paths:
             name = path.removeprefix("./")
             seen.pop(name, None)
@@ -141,16 +136,16 @@ class _Touched:
 
 def _result(entry: ToolResultEntry, arguments: str, traits: ToolTraits, touched: _Touched) -> None:
     if entry.status is not ToolStatus.COMPLETED:
-        touched.modify(entry.metadata.modified_files, entry.id)
+        touched.touch(touched.modified, entry.metadata.modified_files, entry.id)
         return
-    touched.look(entry.metadata.read_files, entry.id)
-    touched.modify(entry.metadata.modified_files, entry.id)
+    touched.touch(touched.read, entry.metadata.read_files, entry.id)
+    touched.touch(touched.modified, entry.metadata.modified_files, entry.id)
     if entry.metadata.read_files or entry.metadata.modified_files:
         return
     path = entry.metadata.path or call_path(arguments)
     if path is None:
         return
     if traits.reads:
-        touched.look([path], entry.id)
+        touched.touch(touched.read, [path], entry.id)
     elif traits.writes:
-        touched.modify([path], entry.id)
+        touched.touch(touched.modified, [path], entry.id)

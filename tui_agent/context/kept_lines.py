@@ -6,8 +6,9 @@ themselves at the end, as far as there is room. The same entries give the same l
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 
 from tui_agent.context.anchors import Anchor
 from tui_agent.context.arguments import parse_object, strings_in
@@ -66,15 +67,9 @@ def texts_of(entry: Entry) -> str:
             return ""
 
 
-class _InView:
-    """Tells what stands in a long text; most of what does not is told from its words, without a search."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._words = set(_WORD.findall(text))
-
-    def holds(self, piece: str) -> bool:
-        return self._words.issuperset(_WORD.findall(piece)) and piece in self._text
+def _stands_in(text: str, words: set[str], piece: str) -> bool:
+    """Whether a piece stands in a long text; most that do not are told from its words, without a search."""
+    return words.issuperset(_WORD.findall(piece)) and piece in text
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +102,19 @@ def choose_lines(
     ``anchors`` are the names, best first. What stands in ``shown`` stays in view and is not repeated; lines of names
     that do come last, as far as there is room.
     """
-    in_view = _InView(shown)
-    kept = [(entry_id, row) for entry_id, row in source.earlier if not in_view.holds(row)]
-    wanted = list(_within_shares((anchor for anchor in anchors if not in_view.holds(anchor.text)), budget, count))
+    is_shown = partial(_stands_in, shown, set(_WORD.findall(shown)))
+    kept = [(entry_id, row) for entry_id, row in source.earlier if not is_shown(row)]
+    wanted: list[Anchor] = []
+    left = {kind: budget * share for kind, share in _SHARES.items()}
+    for anchor in anchors:
+        if is_shown(anchor.text):
+            continue
+        if anchor.kind in left:
+            cost = count(anchor.text) + _ADDRESS_TOKENS
+            if cost > left[anchor.kind]:
+                continue
+            left[anchor.kind] -= cost
+        wanted.append(anchor)
     lines = _best_lines(wanted, source, kept, count)
     bare = round(budget * _BARE_SHARE)
     chosen = _Chosen(budget - bare, count)
@@ -125,7 +130,7 @@ def choose_lines(
     missing = {anchor.text for anchor in wanted}
     named = [anchor for anchor in anchors if anchor.text not in missing and anchor.kind not in _SHARES]
     for entry_id, line in _best_lines(named, source, kept, count):
-        if not in_view.holds(line):
+        if not is_shown(line):
             chosen.take(entry_id, line)
     return chosen.in_order(source.texts)
 
@@ -169,17 +174,6 @@ def _best_lines(
             values[found] = values.get(found, 0.0) + anchor.score
     price = {line: (count(line[1]) + 1) / value if value else 1e9 for line, value in values.items()}
     return sorted(values, key=lambda line: (price[line], line))
-
-
-def _within_shares(anchors: Iterable[Anchor], budget: int, count: Callable[[str], int]) -> Iterator[Anchor]:
-    left = {kind: budget * share for kind, share in _SHARES.items()}
-    for anchor in anchors:
-        if anchor.kind in left:
-            cost = count(anchor.text) + _ADDRESS_TOKENS
-            if cost > left[anchor.kind]:
-                continue
-            left[anchor.kind] -= cost
-        yield anchor
 
 
 def _line_of(anchor: Anchor, texts: Mapping[int, str], kept: Sequence[tuple[int, str]]) -> tuple[int, str] | None:

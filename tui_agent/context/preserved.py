@@ -25,7 +25,6 @@ from tui_agent.session.entries import (
     StateText,
     SummaryDetails,
     TextPart,
-    ToolCallPart,
     ToolResultEntry,
     ToolStatus,
     UserEntry,
@@ -191,24 +190,24 @@ def _state(entries: Sequence[Entry], earlier: Iterable[StateText], tools: Traits
         if isinstance(entry, AssistantEntry)
         for call in entry.tool_calls
     }
-
-    def keep(tool: str, name: str, text: str) -> None:
-        state.pop((tool, name), None)
-        state[tool, name] = StateText(tool=tool, name=name, text=text)
-
     for entry in entries:
+        told: list[StateText] = []
         match entry:
             case UserEntry():
                 for part in entry.parts:
                     if isinstance(part, FilePart) and part.path.startswith(SKILL_PREFIX):
-                        keep("skill", part.path.removeprefix(SKILL_PREFIX), part.text)
+                        name = part.path.removeprefix(SKILL_PREFIX)
+                        told.append(StateText(tool="skill", name=name, text=part.text))
                     elif isinstance(part, FilePart) and part.path == PLAN_PATH:
-                        keep(PLAN, "", part.text)
+                        told.append(StateText(tool=PLAN, text=part.text))
             case ToolResultEntry(status=ToolStatus.COMPLETED) if state_of := tools[entry.tool].state:
                 name = "" if state_of == "list" else entry.title or names.get(entry.call_id, "")
-                keep(entry.tool, name, entry.output)
+                told.append(StateText(tool=entry.tool, name=name, text=entry.output))
             case _:
                 continue
+        for item in told:
+            state.pop((item.tool, item.name), None)
+            state[item.tool, item.name] = item
     return list(state.values())
 
 
@@ -273,20 +272,17 @@ def _digest_lines(entries: Sequence[Entry]) -> Iterable[str]:
                 if text:
                     yield f"- #{entry.id} {text}"
                 for call in entry.tool_calls:
-                    yield _call_line(entry.id, call, results.get(call.call_id))
+                    result = results.get(call.call_id)
+                    what = one_line((result.title if result else "") or call.arguments, _CALL_CHARS)
+                    number, ending = entry.id, "interrupted"
+                    if result is not None:
+                        code, ended = result.metadata.exit_code, result.status
+                        failed = ended is not ToolStatus.COMPLETED
+                        number, ending = result.id, f"exit {code}" if code else str(ended) if failed else "ok"
+                    yield f"- #{number} {call.tool} {what} → {ending}"
             case ShellEntry() if not entry.excluded:
                 yield f"- #{entry.id} user ran `{one_line(entry.command, _CALL_CHARS)}` → exit {entry.exit_code}"
             case BranchSummaryEntry():
                 yield f"- #{entry.id} summary of a branch: {one_line(entry.summary, _TEXT_CHARS)}"
             case _:
                 continue
-
-
-def _call_line(entry_id: int, call: ToolCallPart, result: ToolResultEntry | None) -> str:
-    what = one_line((result.title if result else "") or call.arguments, _CALL_CHARS)
-    if result is None:
-        return f"- #{entry_id} {call.tool} {what} → interrupted"
-    code = result.metadata.exit_code
-    failed = result.status is not ToolStatus.COMPLETED
-    ending = f"exit {code}" if code else str(result.status) if failed else "ok"
-    return f"- #{result.id} {call.tool} {what} → {ending}"

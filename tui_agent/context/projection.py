@@ -61,6 +61,8 @@ MAX_NAME_CHARS = 64
 CACHED_HEAD_MESSAGES = 2
 CACHED_LAST_MESSAGES = 2
 
+_AS_IT_IS = {vision: Shown(vision=vision) for vision in (False, True)}
+"""How an entry is shown that nothing changed, by whether the model sees images."""
 _PORTABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _UNPORTABLE = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -96,14 +98,14 @@ def project(
 ) -> ModelRequest:
     """Return the request a path stands for; image bytes are left for the sender to fill in."""
     view = resolve(path)
-    builder = Builder(view, traits, templates or Templates())
-    builder.head()
+    head = head_messages(view.system) if view.system is not None else []
+    builder = Builder(view, traits, templates or Templates(), list(head))
     builder.summary()
     for entry in view.entries:
         builder.add(entry)
     return ModelRequest(
         model=traits.model,
-        messages=_with_cache_marks(builder.finished(), len(head_messages(view.system)) if view.system else 0),
+        messages=_with_cache_marks(builder.finished(), len(head)),
         tools=view.system.tools if view.system else (),
         max_output_tokens=max_output_tokens,
     )
@@ -118,14 +120,6 @@ class Builder:
     templates: Templates
     messages: list[Message] = field(default_factory=list)
     _used_ids: set[str] = field(default_factory=set)
-    _live: Shown = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._live = Shown(vision=self.traits.vision)
-
-    def head(self) -> None:
-        if self.view.system is not None:
-            self.messages += head_messages(self.view.system)
 
     def summary(self) -> None:
         entry = self.view.compaction
@@ -180,7 +174,7 @@ class Builder:
         known_from = entry.metadata.known_from if type(entry) is ToolResultEntry else None
         lost = None if self.view.holds(known_from) else known_from
         if state is None and lost is None:
-            return self._live
+            return _AS_IT_IS[self.traits.vision]
         kept_chars, note = self.view.kept_chars.get(entry.id, 0), self.view.notes.get(entry.id, "")
         return Shown(state or EntryState.LIVE, kept_chars, self.traits.vision, note, lost)
 
@@ -284,7 +278,10 @@ class Builder:
         # Two ids that only differ in what some formats don't take would be one there.
         while (portable := _UNPORTABLE.sub("_", unique)) in self._used_ids:
             number += 1
-            unique = _numbered(base, number, short=self.traits.short_call_ids)
+            if self.traits.short_call_ids:
+                unique = hashlib.sha256(f"{base}{number}".encode()).hexdigest()[:9]
+            else:
+                unique = f"{base[: MAX_NAME_CHARS - 8] if len(base) <= MAX_NAME_CHARS else base}_{number}"
         self._used_ids.add(portable)
         return unique
 
@@ -339,12 +336,6 @@ def tool_name(name: str) -> str:
     return _UNPORTABLE.sub("_", name)[:MAX_NAME_CHARS] or "unknown"
 
 
-def _numbered(base: str, number: int, *, short: bool) -> str:
-    if short:
-        return hashlib.sha256(f"{base}{number}".encode()).hexdigest()[:9]
-    return f"{base[: MAX_NAME_CHARS - 8] if len(base) <= MAX_NAME_CHARS else base}_{number}"
-
-
 def _with_cache_marks(messages: list[Message], head: int) -> tuple[Message, ...]:
     """Mark the messages of the head, so many, and the last of the conversation for the provider's cache."""
     heads = range(min(head, CACHED_HEAD_MESSAGES, len(messages)))
@@ -366,15 +357,7 @@ def _alternating(messages: Sequence[Message], templates: Templates) -> list[Mess
         if last is None or message.role not in ("user", "assistant") or last.role != message.role:
             merged.append(message)
         else:
-            merged[-1] = _joined(last, message)
+            apart = (ContentText("\n\n"),) if last.content and message.content else ()
+            content = (*last.content, *apart, *message.content)
+            merged[-1] = replace(message, content=content, reasoning=(), origin=(*last.origin, *message.origin))
     return merged
-
-
-def _joined(first: Message, second: Message) -> Message:
-    apart = (ContentText("\n\n"),) if first.content and second.content else ()
-    return replace(
-        second,
-        content=(*first.content, *apart, *second.content),
-        reasoning=(),
-        origin=(*first.origin, *second.origin),
-    )

@@ -4,7 +4,7 @@ Pruning rewrites what was sent before, so it costs the provider's prompt cache: 
 free or needed, and then does everything in one entry.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from enum import StrEnum
@@ -22,7 +22,6 @@ from tui_agent.session.entries import (
     Entry,
     ImagePart,
     PruneEntry,
-    ToolCallPart,
     ToolResultEntry,
     ToolStatus,
     UserEntry,
@@ -170,9 +169,17 @@ def plan_prune(view: ContextView, rules: PruneRules, reason: str = Occasion.PRES
         minimum = max(minimum, round(rules.wanted * _ENOUGH))
     if not blocks or sum(block.freed for block in blocks) < minimum:
         return None
+    from tui_agent.context.kept_lines import write_notes
+
     anchors = find_anchors(view.entries, rules.tools)
     chosen = _least_valuable(blocks, anchors, rules)
-    return _with_notes(view, rules, chosen, anchors, reason)
+    freed = sum(block.freed for block in chosen)
+    ordered = sorted(chosen, key=lambda block: (not block.superseded, block.entry_id))
+    targets = tuple(block.entry_id for block in ordered)
+    room = min(round(rules.budget * rules.settings.notes_share), round(freed * _NOTES_OF_FREED))
+    notes = write_notes(view, targets, room, rules.text, anchors)
+    freed -= sum(rules.text(note) for note in notes if note)
+    return PrunePlan(targets, freed, str(reason), notes=notes if any(notes) else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,32 +203,17 @@ def _least_valuable(blocks: Sequence[_Block], anchors: Sequence[Anchor], rules: 
     values: dict[int, float] = {}
     for anchor in anchors:
         values[anchor.entry_id] = values.get(anchor.entry_id, 0.0) + anchor.score
-
-    def rank(block: _Block) -> tuple[bool, float, int]:
+    ranked: list[tuple[bool, float, int, _Block]] = []
+    for block in blocks:
         worth = values.get(block.entry_id, 0.0) * (_OWN_WORTH if block.own else 1)
-        return not block.superseded, worth / block.freed, block.entry_id
-
+        ranked.append((not block.superseded, worth / block.freed, block.entry_id, block))
     chosen: list[_Block] = []
-    left = rules.wanted + rules.settings.notes_tokens(rules.budget)
-    for block in sorted(blocks, key=rank):
+    left = rules.wanted + round(rules.budget * rules.settings.notes_share)
+    for *_rank, block in sorted(ranked):
         if left > 0 or block.superseded:
             chosen.append(block)
             left -= block.freed
     return chosen
-
-
-def _with_notes(
-    view: ContextView, rules: PruneRules, blocks: Sequence[_Block], anchors: Sequence[Anchor], reason: str
-) -> PrunePlan:
-    from tui_agent.context.kept_lines import write_notes
-
-    freed = sum(block.freed for block in blocks)
-    ordered = sorted(blocks, key=lambda block: (not block.superseded, block.entry_id))
-    chosen = tuple(block.entry_id for block in ordered)
-    room = min(rules.settings.notes_tokens(rules.budget), round(freed * _NOTES_OF_FREED))
-    notes = write_notes(view, chosen, room, rules.text, anchors)
-    freed -= sum(rules.text(note) for note in notes if note)
-    return PrunePlan(chosen, freed, str(reason), notes=notes if any(notes) else ())
 
 
 class _Zones:
@@ -287,7 +279,15 @@ def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, S
     stale: dict[int, Superseded] = {}
     latest: dict[tuple[str, str], int] = {}
     reads: dict[str, list[int]] = {}
-    for call, result in _answered_calls(view):
+    answered = (
+        (call, result)
+        for entry in view.entries
+        if isinstance(entry, AssistantEntry)
+        for call, result in zip(entry.tool_calls, view.results.get(entry.id, ()), strict=True)
+    )
+    for call, result in answered:
+        if result is None or not view.is_open(result.id):
+            continue
         if result.metadata.known_from is not None:
             stale.pop(result.metadata.known_from, None)
             continue  # It rests on the earlier one instead of taking its place.
@@ -310,15 +310,6 @@ def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, S
             for read in outdated:
                 stale.setdefault(read, Superseded.CHANGED)
     return stale
-
-
-def _answered_calls(view: ContextView) -> Iterator[tuple[ToolCallPart, ToolResultEntry]]:
-    """Yield the calls that have a result the model still sees in some form, in order."""
-    for entry in view.entries:
-        if isinstance(entry, AssistantEntry):
-            for call, result in zip(entry.tool_calls, view.results.get(entry.id, ()), strict=True):
-                if result is not None and view.is_open(result.id):
-                    yield call, result
 
 
 def plan_image_prune(

@@ -65,7 +65,10 @@ def outline(lines: Sequence[str], names: Mapping[str, float], limits: OutputLimi
     head = _fitting(lines, range(len(lines)), round(room * _HEAD_SHARE), limits.lines)
     chosen = set(head)
     left = room - sum(utf8_size(lines[at]) + 1 for at in head)
-    names_of = {at: _names(line) for at, line in enumerate(lines)}
+    names_of = {
+        at: names_in(line) | {word for word in _WORD.findall(line) if not _PLAIN.fullmatch(word)}
+        for at, line in enumerate(lines)
+    }
     short = {at: found for at, found in names_of.items() if len(lines[at]) <= _LONGEST}
     spared = round(left * (1 - _USED_SHARE))
     for at in _by_value(lines, short, names):
@@ -103,10 +106,6 @@ def outline(lines: Sequence[str], names: Mapping[str, float], limits: OutputLimi
 
 def _room(lines: Sequence[str], limits: OutputLimits) -> int:
     return fitting_bytes("\n".join(lines[:_JUDGED]), limits)
-
-
-def _names(line: str) -> set[str]:
-    return names_in(line) | {word for word in _WORD.findall(line) if not _PLAIN.fullmatch(word)}
 
 
 def _cost(line: str) -> int:

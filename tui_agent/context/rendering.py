@@ -6,6 +6,7 @@ Everything that is sent passes ``valid``: half surrogate pairs can't be encoded 
 import json
 import re
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 from tui_agent.context.anchors import one_line
@@ -85,27 +86,23 @@ def user_content(entry: UserEntry, shown: Shown, templates: Templates) -> Conten
     """Return a user message's content, empty when there is nothing to say."""
     if shown.state is EntryState.MASKED:
         return (ContentText(masked_text(entry, templates)),)
-    content: list[ContentText | ImageRef] = []
-    texts: list[str] = []
-
-    def close_text() -> None:
-        if text := "\n\n".join(text for text in texts if text.strip()):
-            content.append(ContentText(text))
-        texts.clear()
-
+    pieces: list[str | ImageRef] = []
     for part in entry.parts:
         match part:
             case ImagePart() if shown.whole and shown.vision:
-                close_text()
-                content.append(ImageRef(part.blob, part.mime))
+                pieces.append(ImageRef(part.blob, part.mime))
             case ImagePart():
-                texts.append(image_text(part, entry.id, shown, templates))
+                pieces.append(image_text(part, entry.id, shown, templates))
             case FilePart():
                 text = _cut(part.text, shown, entry)
-                texts.append(valid(fill(templates.attached_file, path=part.path, text=text)))
+                pieces.append(valid(fill(templates.attached_file, path=part.path, text=text)))
             case TextPart():
-                texts.append(valid(_cut(part.text, shown, entry)))
-    close_text()
+                pieces.append(valid(_cut(part.text, shown, entry)))
+    content: list[ContentText | ImageRef] = []
+    for _kind, group in groupby(pieces, type):
+        run = list(group)
+        text = "\n\n".join(piece for piece in run if isinstance(piece, str) and piece.strip())
+        content += [ContentText(text)] if text else [piece for piece in run if isinstance(piece, ImageRef)]
     if not entry.mid_run or not content:
         return tuple(content)
     text = "\n\n".join(part.text for part in content if isinstance(part, ContentText))
@@ -264,23 +261,29 @@ def _image_name(image: ImagePart) -> str:
 
 def gist(entry: Entry) -> str:
     """Return one line that tells what an output was: what made it, how long it was and how it went."""
+    lines = ending = ""
     match entry:
         case ToolResultEntry():
             failed = entry.metadata.exit_code not in (None, 0)
             ending = f"exit {entry.metadata.exit_code}" if failed else _STATUS[entry.status]
             subject = one_line(entry.title or entry.metadata.path or "", GIST_CHARS)
-            return _join(f"{entry.tool} {subject}".strip(), _lines(entry.output), _tokens(entry), ending)
+            what = f"{entry.tool} {subject}".strip()
         case ShellEntry():
             ending = "" if entry.exit_code is None else f"exit {entry.exit_code}"
-            return _join(f"$ {one_line(entry.command, GIST_CHARS)}", _lines(entry.output), _tokens(entry), ending)
+            what = f"$ {one_line(entry.command, GIST_CHARS)}"
         case UserEntry():
-            return _join(f"user message “{one_line(entry.text, GIST_CHARS)}”", _tokens(entry))
+            what = f"user message “{one_line(entry.text, GIST_CHARS)}”"
         case AssistantEntry():
-            return _join(f"answer “{one_line(entry.text, GIST_CHARS)}”", _tokens(entry))
+            what = f"answer “{one_line(entry.text, GIST_CHARS)}”"
         case CompactionEntry() | BranchSummaryEntry():
-            return _join("summary", _tokens(entry))
+            what = "summary"
         case _:
             return entry.kind.replace("_", " ")
+    if isinstance(entry, ToolResultEntry | ShellEntry):
+        count = line_count(entry.output)
+        lines = f"{count:,} line" if count == 1 else f"{count:,} lines"
+    tokens = f"{short_count(entry.tokens)} tokens" if entry.tokens else ""
+    return ", ".join(filter(None, (what, lines, tokens, ending)))
 
 
 def short_count(tokens: int) -> str:
@@ -328,16 +331,3 @@ def _shortened(value: Any, most: int, entry_id: int) -> Any:
 def line_count(text: str) -> int:
     """Return how many lines a text has; a newline at its end begins no further one."""
     return text.count("\n") + (not text.endswith("\n")) if text else 0
-
-
-def _lines(output: str) -> str:
-    count = line_count(output)
-    return f"{count:,} line" if count == 1 else f"{count:,} lines"
-
-
-def _tokens(entry: Entry) -> str:
-    return f"{short_count(entry.tokens)} tokens" if entry.tokens else ""
-
-
-def _join(*parts: str) -> str:
-    return ", ".join(part for part in parts if part)

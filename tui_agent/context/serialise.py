@@ -30,6 +30,7 @@ from tui_agent.session.entries import (
 
 _PREFIX_SHARE = 0.3
 """Part of a summary's length that the earlier part of a split turn gets, when there is history before it."""
+_INTERRUPTED = f"[Tool result]: {INTERRUPTED_OUTPUT}"
 RESULT_CHARS = 2_000
 """Characters of a tool result a summariser reads."""
 ARGUMENT_CHARS = 1_000
@@ -109,9 +110,10 @@ def serialise(
         match entry:
             case ToolResultEntry():
                 open_calls.pop(entry.call_id, None)
-                blocks.append(f"[Tool result]: {_output(entry, result_chars)}")
+                output = "\n".join([cut_middle(entry.output, result_chars), *map(image_label, entry.attachments)])
+                blocks.append(f"[Tool result]: {output}")
             case AssistantEntry():
-                blocks += _interrupted(open_calls)
+                blocks += [_INTERRUPTED] * len(open_calls)
                 hidden = entry.id in replaced
                 calls = [call for call in entry.tool_calls if (entry.id, call.call_id) not in hidden_calls]
                 blocks += (
@@ -119,12 +121,12 @@ def serialise(
                 )
                 open_calls = {} if hidden else {call.call_id: None for call in calls}
             case UserEntry() | ShellEntry() | BranchSummaryEntry() | CompactionEntry():
-                blocks += _interrupted(open_calls)
+                blocks += [_INTERRUPTED] * len(open_calls)
                 open_calls = {}
                 blocks += _message(entry, result_chars)
             case _:
                 continue
-    return (*blocks, *_interrupted(open_calls))
+    return (*blocks, *[_INTERRUPTED] * len(open_calls))
 
 
 def _replacement(entry: Entry, text: str | None) -> list[str]:
@@ -166,24 +168,12 @@ def _assistant(entry: AssistantEntry, calls: Sequence[ToolCallPart], argument_ch
     blocks = [f"[Assistant thinking]: {thoughts}"] if thoughts else []
     if entry.text.strip():
         blocks.append(f"[Assistant]: {entry.text.strip()}")
-    if calls:
-        told = "; ".join(_call(call, argument_chars) for call in calls)
-        blocks.append(f"[Assistant tool calls]: {told}")
+    told: list[str] = []
+    for call in calls:
+        given, arguments = call.arguments, parse_object(call.arguments)
+        if arguments is not None:
+            given = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items())
+        told.append(f"{call.tool}({cut_middle(given, argument_chars)})")
+    if told:
+        blocks.append(f"[Assistant tool calls]: {'; '.join(told)}")
     return blocks
-
-
-def _call(call: ToolCallPart, limit: int) -> str:
-    arguments = parse_object(call.arguments)
-    if arguments is None:
-        return f"{call.tool}({cut_middle(call.arguments, limit)})"
-    pairs = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items())
-    return f"{call.tool}({cut_middle(pairs, limit)})"
-
-
-def _output(entry: ToolResultEntry, limit: int) -> str:
-    images = [image_label(image) for image in entry.attachments]
-    return "\n".join([cut_middle(entry.output, limit), *images]) if images else cut_middle(entry.output, limit)
-
-
-def _interrupted(open_calls: Iterable[str]) -> list[str]:
-    return [f"[Tool result]: {INTERRUPTED_OUTPUT}" for _ in open_calls]

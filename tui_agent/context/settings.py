@@ -64,27 +64,6 @@ class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-def threshold_tokens(threshold: int | str | None, window: int, reserve: int) -> int | None:
-    """Turn a threshold setting into tokens used, or None for "never".
-
-    The result never exceeds the window less the reserve: past it there is no room for an answer. "Tokens left"
-    is at most half the window, so that a number meant for a large model leaves a small one usable.
-    """
-    highest = max(1, window - reserve)
-    if threshold is None:
-        return highest
-    if isinstance(threshold, str):
-        share = float(threshold.rstrip("%")) / 100
-        tokens = round(window * share)
-    else:
-        tokens = threshold
-    if tokens == 0:
-        return None
-    if tokens < 0:
-        tokens = window - min(-tokens, window // 2)
-    return min(tokens, highest)
-
-
 class CompactionSettings(_Settings):
     """Third defence: when history is summarised, what is kept and what a summary may cost."""
 
@@ -164,13 +143,26 @@ class CompactionSettings(_Settings):
     def threshold_at(self, window: int, reserve: int, *, price_tier: int | None = None) -> int | None:
         """Return the tokens at which automatic compaction acts, None when it never does.
 
-        ``price_tier`` is the size of a request, in tokens, above which the model costs more.
+        ``price_tier`` is the size of a request, in tokens, above which the model costs more. A threshold never exceeds
+        the window less the reserve: past it there is no room for an answer. "Tokens left" is at most half the window,
+        so that a number meant for a large model leaves a small one usable.
         """
         if not self.auto:
             return None
-        if self.threshold is None and self.effective_window and window > self.effective_window:
-            return min(price_tier or self.effective_window, self.effective_window, window - reserve)
-        return threshold_tokens(self.threshold, window, reserve)
+        highest = max(1, window - reserve)
+        if self.threshold is None:
+            most = self.effective_window
+            return min(price_tier or most, most, window - reserve) if most and window > most else highest
+        if isinstance(self.threshold, str):
+            share = float(self.threshold.rstrip("%")) / 100
+            tokens = round(window * share)
+        else:
+            tokens = self.threshold
+        if tokens == 0:
+            return None
+        if tokens < 0:
+            tokens = window - min(-tokens, window // 2)
+        return min(tokens, highest)
 
     def keep_recent_tokens(self, budget: int) -> int:
         return min(self.keep_recent, round(budget * self.keep_recent_share))
@@ -226,11 +218,6 @@ class PruneSettings(_Settings):
         """Accept ``prune = false`` and ``prune = true``."""
         return {"when": "auto" if data else "off"} if isinstance(data, bool) else data
 
-    @property
-    def automatic(self) -> bool:
-        """Whether pruning happens without being asked for."""
-        return self.when != "off"
-
     def worthwhile_tokens(self, budget: int) -> int:
         """Return the least tokens a prune must free, for a history budget."""
         return min(self.minimum_tokens, round(budget * self.minimum_share))
@@ -240,9 +227,6 @@ class PruneSettings(_Settings):
         least = self.room_large if budget >= self.large_budget else self.room_least
         room = max(round(budget * least), min(self.room_tokens, round(budget * self.room_most)))
         return max(0, history - budget + room)
-
-    def notes_tokens(self, budget: int) -> int:
-        return round(budget * self.notes_share)
 
 
 class TruncationSettings(_Settings):

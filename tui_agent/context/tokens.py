@@ -182,7 +182,7 @@ class TokenCounter:
     @property
     def is_rough(self) -> bool:
         """Whether short texts are counted by a rule of thumb now."""
-        return not self.exact and not ENCODINGS.has(encoding_name(self.model))
+        return not self.exact and encoding_name(self.model) not in ENCODINGS.loaded
 
     def _text(self, text: str) -> int:
         if not text:
@@ -316,20 +316,17 @@ class Encodings:
     """The encodings that were loaded, each with the first count that needs it. May be used from any thread."""
 
     def __init__(self) -> None:
-        self._loaded: dict[str, Encoding | None] = {}
+        self.loaded: dict[str, Encoding | None] = {}
+        """None stands for one that was looked for in vain."""
         # So that a thread that warms an encoding and one that counts don't both load it.
         self._lock = threading.Lock()
-
-    def has(self, name: str) -> bool:
-        """Whether an encoding was loaded, or looked for in vain."""
-        return name in self._loaded
 
     def get(self, name: str) -> Encoding | None:
         """Return an encoding, or None when its files are not there; counts are rougher then."""
         with self._lock:
-            if name not in self._loaded:
-                self._loaded[name] = _load(name)
-            return self._loaded[name]
+            if name not in self.loaded:
+                self.loaded[name] = _load(name)
+            return self.loaded[name]
 
 
 ENCODINGS = Encodings()
@@ -340,23 +337,18 @@ def _load(name: str) -> Encoding | None:
     try:
         import tiktoken
 
-        data = zlib.decompress((ENCODING_FOLDER / f"{name}.bin").read_bytes())
-        ranks, outside = _ranks(data, _COUNTS[name])
+        data, count = zlib.decompress((ENCODING_FOLDER / f"{name}.bin").read_bytes()), _COUNTS[name]
+        ranks: dict[bytes, int] = {}
+        outside = bytearray(count)
+        # The lengths of the tokens come first, then the tokens.
+        start = count
+        for rank in range(count):
+            token = data[start : (start := start + data[rank])]
+            ranks[token] = rank
+            outside[rank] = not token.isascii()
         encoding = tiktoken.Encoding(name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
     except (ImportError, OSError, zlib.error):
         return None
     # It has made a copy of its own, and what it keeps of these would only take 30 MB.
     ranks.clear()
-    return Encoding(encoding, outside)
-
-
-def _ranks(data: bytes, count: int) -> tuple[dict[bytes, int], bytes]:
-    """Return the tokens of an encoding with their ranks, and by rank which hold a byte outside ASCII."""
-    ranks: dict[bytes, int] = {}
-    outside = bytearray(count)
-    start = count
-    for rank in range(count):
-        token = data[start : (start := start + data[rank])]
-        ranks[token] = rank
-        outside[rank] = not token.isascii()
-    return ranks, bytes(outside)
+    return Encoding(encoding, bytes(outside))

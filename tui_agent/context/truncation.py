@@ -174,7 +174,14 @@ def truncate(
     room = fitting_bytes(text, limits)
     size = utf8_size(text)
     if len(lines) <= limits.lines and size <= room:
-        return _cut_long_lines(text, lines, size, limits.line_chars)
+        most = limits.line_chars
+        if len(text) <= most or all(len(line) <= most for line in lines):
+            return Truncated(text)
+        shorter = [_cut_inside(line, most) for line in lines]
+        newline = "\n" if text.endswith("\n") else ""
+        kept = sum(left + 1 for _, left in shorter) - (not newline)
+        truncation = Truncation(total_lines=len(lines), total_bytes=size, kept_lines=len(lines), kept_bytes=kept)
+        return Truncated("\n".join(line for line, _ in shorter) + newline, truncation)
     cut = _Cut(
         lines=lines,
         first_line=first_line,
@@ -275,16 +282,6 @@ class _Cut:
             kept_lines=kept_lines,
             kept_bytes=kept_bytes,
         )
-
-
-def _cut_long_lines(text: str, lines: Sequence[str], size: int, most: int) -> Truncated:
-    if len(text) <= most or all(len(line) <= most for line in lines):
-        return Truncated(text)
-    cut = [_cut_inside(line, most) for line in lines]
-    kept = sum(left + 1 for _, left in cut) - (not text.endswith("\n"))
-    shown = "\n".join(line for line, _ in cut) + ("\n" if text.endswith("\n") else "")
-    truncation = Truncation(total_lines=len(lines), total_bytes=size, kept_lines=len(lines), kept_bytes=kept)
-    return Truncated(shown, truncation)
 
 
 def _cut_inside(text: str, chars: int, where: str = "", short: str = "") -> tuple[str, int]:

@@ -101,8 +101,12 @@ def resolve(path: Sequence[Entry]) -> ContextView:
     system, model, mode = _head(path)
     at = place_of_newest(path, CompactionEntry, where=lambda entry: entry.is_read_by(model))
     compaction = None if at is None else path[at]
-    entries = tuple(path) if at is None else (*_kept(path, at), *path[at + 1 :])
     compaction = compaction if isinstance(compaction, CompactionEntry) else None
+    entries = tuple(path)
+    if at is not None and compaction is not None:
+        first = compaction.first_kept_id
+        start = next((i for i in range(at - 1, -1, -1) if path[i].id == first), at) if first is not None else at
+        entries = (*path[start:at], *path[at + 1 :])
     edits = _apply_edits(entries, compaction)
     results = _pair(entries)
     for entry_id, row in results.items():
@@ -138,15 +142,6 @@ def _rewrites(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
                 yield target, entry.id
             case _:
                 pass
-
-
-def _kept(path: Sequence[Entry], at: int) -> Sequence[Entry]:
-    compaction = path[at]
-    first = compaction.first_kept_id if isinstance(compaction, CompactionEntry) else None
-    if first is None:
-        return ()
-    start = next((i for i in range(at - 1, -1, -1) if path[i].id == first), None)
-    return () if start is None else path[start:at]
 
 
 def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | None]:

@@ -8,7 +8,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import asdict, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -151,10 +151,10 @@ class Logins:
         Raises:
             LoginError: another one does not come to an end.
         """
-        with self._lock(".renewal") as lock:
+        with closing(self._lock(".renewal")) as lock:
             try:
                 async with asyncio.timeout(_PATIENCE):
-                    while not lock.exclusive():  # noqa: ASYNC110 - another program's lock tells nobody
+                    while not lock.take():  # noqa: ASYNC110 - another program's lock tells nobody
                         await asyncio.sleep(0.05)
             except TimeoutError:
                 raise LoginError("Another program does not come to an end renewing a sign-in.") from None
@@ -189,8 +189,8 @@ class Logins:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Keep other programs from writing between reading the file and writing it."""
-        with self._lock(".lock") as lock:
-            if not lock.exclusive(_PATIENCE):
+        with closing(self._lock(".lock")) as lock:
+            if not lock.take(timeout=_PATIENCE):
                 raise LoginError(f"Another program holds {self.path}. Nothing was kept.")
             self._stamp = None
             yield

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from tui_agent.session import schema
 from tui_agent.session.errors import (
@@ -30,55 +30,41 @@ from tui_agent.session.errors import (
 )
 from tui_agent.session.locks import FileLock
 
-Migration = Callable[[sqlite3.Connection], object]
-"""Changes the schema by one version, inside the caller's transaction."""
-
-
-def _distinguish_subagents(connection: sqlite3.Connection) -> None:
-    """Note which sessions are subagents' and what calls cost that belong to no entry.
-
-    A fork's entries are older than it; a subagent's session has only entries of its own.
-    """
-    connection.execute("ALTER TABLE sessions ADD COLUMN agent TEXT NOT NULL DEFAULT ''")
-    connection.execute("ALTER TABLE sessions ADD COLUMN side_cost REAL NOT NULL DEFAULT 0")
-    connection.execute(
-        "UPDATE sessions SET agent = substr(title, 1, instr(title, ': ') - 1) WHERE parent_entry IS NOT NULL "
-        "AND instr(title, ': ') > 1 AND NOT EXISTS (SELECT 1 FROM entries AS e "
-        "WHERE e.session = sessions.number AND e.created_at < sessions.created_at)"
-    )
-
-
-def _forget_digests(connection: sqlite3.Connection) -> None:
-    """Take the digest of a call's arguments, which nothing reads, out of tool results.
-
-    A damaged body stays as it is.
-    """
-    connection.execute(
-        "UPDATE bodies SET body = json_remove(body, '$.arguments_digest') "
-        "WHERE instr(body, '\"arguments_digest\"') > 0 AND json_valid(body)"
-    )
-
-
-def _keep_tables(_connection: sqlite3.Connection) -> None:
-    """Change nothing: from here on entries can hold something older programs would call damaged."""
-
-
-def _keep_outcomes(connection: sqlite3.Connection) -> None:
-    """Add the key and the outcome of runs without a screen. From here on a path can hold a check's outcome."""
-    connection.execute("ALTER TABLE sessions ADD COLUMN key TEXT NOT NULL DEFAULT ''")
-    connection.execute("ALTER TABLE sessions ADD COLUMN outcome TEXT NOT NULL DEFAULT ''")
-    connection.execute("CREATE UNIQUE INDEX sessions_by_key ON sessions (key) WHERE key != '' AND deleted_at IS NULL")
-
+Migration = Sequence[str]
+"""Statements that change the schema by one version, inside the caller's transaction."""
 
 MIGRATIONS: Mapping[int, Migration] = {
-    1: _distinguish_subagents,
-    2: lambda connection: connection.execute(schema.UNSENT_TABLE),
-    3: _forget_digests,
-    4: _keep_tables,  # a message can hold what was typed
-    5: _keep_tables,  # a path can say how much its model thinks
-    6: _keep_tables,  # entries have fields for scripts, windows from notes, files that were put back …
-    7: _keep_outcomes,
-    8: _keep_tables,  # subagents work on branches of the session, not in sessions of their own
+    1: (
+        # Sessions say which are subagents', and what calls cost that belong to no entry. A fork's entries are older
+        # than it; a subagent's session has only entries of its own.
+        "ALTER TABLE sessions ADD COLUMN agent TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE sessions ADD COLUMN side_cost REAL NOT NULL DEFAULT 0",
+        """
+        UPDATE sessions SET agent = substr(title, 1, instr(title, ': ') - 1)
+        WHERE parent_entry IS NOT NULL AND instr(title, ': ') > 1 AND NOT EXISTS (
+            SELECT 1 FROM entries AS e WHERE e.session = sessions.number AND e.created_at < sessions.created_at
+        )
+        """,
+    ),
+    2: (schema.UNSENT_TABLE,),
+    3: (
+        # Nothing reads the digest of a call's arguments in tool results. A damaged body stays as it is.
+        """
+        UPDATE bodies SET body = json_remove(body, '$.arguments_digest')
+        WHERE instr(body, '"arguments_digest"') > 0 AND json_valid(body)
+        """,
+    ),
+    # Where nothing is changed, entries can from there on hold something that older programs would call damaged.
+    4: (),  # a message can hold what was typed
+    5: (),  # a path can say how much its model thinks
+    6: (),  # entries have fields for scripts, windows from notes, files that were put back …
+    7: (
+        # Runs without a screen have a key and an outcome; a path can hold a check's outcome.
+        "ALTER TABLE sessions ADD COLUMN key TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE sessions ADD COLUMN outcome TEXT NOT NULL DEFAULT ''",
+        "CREATE UNIQUE INDEX sessions_by_key ON sessions (key) WHERE key != '' AND deleted_at IS NULL",
+    ),
+    8: (),  # subagents work on branches of the session, not in sessions of their own
 }
 """What to do from each older version to the next. Version 1 is the first one."""
 
@@ -110,7 +96,8 @@ def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migrat
         with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
             connection.execute("BEGIN EXCLUSIVE")
             for version in range(found, target):
-                migrations[version](connection)
+                for statement in migrations[version]:
+                    connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {version + 1}")
             connection.execute("COMMIT")
         _check(backup, copy, path)
@@ -162,6 +149,7 @@ def _sync(path: Path) -> None:
 
 
 T = TypeVar("T")
+IdsT = TypeVar("IdsT", bound=Sequence[int])
 
 _JOURNAL_BYTES = 16 * 1024 * 1024
 """What stays of the write-ahead log after a huge transaction, a fork of a long session say."""
@@ -215,7 +203,14 @@ class Database:
         self._file: tuple[int, int] | None = None
         try:
             with self._translated():
-                if not (not read_only and self._enter() and self._open_for_writing()):
+                if not read_only:
+                    with contextlib.suppress(OSError):
+                        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                        self._presence = FileLock(self.path.with_name(self.path.name + ".lock"))
+                if self._presence is not None:
+                    # All who have the file open share this lock, so that a migration can be alone with it.
+                    self._share(self._presence)
+                if self._presence is None or not self._open_for_writing():
                     self._open_for_reading()
         except BaseException:
             self.close()
@@ -282,8 +277,8 @@ class Database:
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = self._local.connection = self._connect(self._mode)
-            self._connections.append(connection)
+            connection = self._connect(self._mode)
+            self._keep(connection)
         return connection
 
     def _connect(self, mode: str) -> sqlite3.Connection:
@@ -302,18 +297,8 @@ class Database:
 
     # -- opening --------------------------------------------------------------------------------------------
 
-    def _enter(self) -> bool:
-        """Share the lock that all who have the file open share, so that a migration can be alone with it."""
-        with contextlib.suppress(OSError):
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._presence = FileLock(self.path.with_name(self.path.name + ".lock"))
-        if self._presence is None:
-            return False
-        self._share(self._presence)
-        return True
-
     def _share(self, lock: FileLock) -> None:
-        if not lock.shared(timeout=self._busy_timeout / 1000):
+        if not lock.take(shared=True, timeout=self._busy_timeout / 1000):
             raise StoreBusy(f"Another program is converting the session file {self.path}: try again in a moment.")
 
     def _open_for_writing(self) -> bool:
@@ -387,7 +372,7 @@ class Database:
         # Two programs that both share the lock would wait for each other for ever.
         lock.release()
         try:
-            if not lock.exclusive():
+            if not lock.take():
                 # Others who wait for the same must not go on in step with this one.
                 time.sleep(os.urandom(1)[0] / 10_000)
                 return False
@@ -447,7 +432,7 @@ def _primary(error: sqlite3.Error) -> int:
     return error.sqlite_errorcode & 0xFF
 
 
-def salvage(fetch: Callable[[Sequence[int]], list[T]], ids: Sequence[int], lost: Callable[[int], None]) -> list[T]:
+def salvage(fetch: Callable[[IdsT], list[T]], ids: IdsT, lost: Callable[[int], None]) -> list[T]:
     """Return what ``fetch`` gives for ``ids``; on an unreadable page, what it gives for all ids but the lost ones.
 
     ``lost`` is told every id that can't be fetched at all.
@@ -459,4 +444,5 @@ def salvage(fetch: Callable[[Sequence[int]], list[T]], ids: Sequence[int], lost:
             lost(ids[0])
             return []
     middle = len(ids) // 2
-    return salvage(fetch, ids[:middle], lost) + salvage(fetch, ids[middle:], lost)
+    halves = cast("tuple[IdsT, IdsT]", (ids[:middle], ids[middle:]))
+    return salvage(fetch, halves[0], lost) + salvage(fetch, halves[1], lost)

@@ -31,16 +31,16 @@ def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | 
     rows = connection.execute(
         "SELECT writer, leaf, body FROM drafts WHERE session = ? ORDER BY updated_at, writer", (session,)
     ).fetchall()
-    return [(writer, leaf, _parse(body)) for writer, leaf, body in rows]
-
-
-def _parse(body: str) -> DraftText:
-    try:
-        fields = json.loads(body)
-        calls = tuple(ToolCallPart(call_id=i, tool=t, arguments=a) for i, t, a in fields.pop("calls"))
-        return DraftText(**fields, calls=calls)
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return DraftText()  # a damaged draft holds nothing that could be shown
+    found: list[tuple[str, int | None, DraftText]] = []
+    for writer, leaf, body in rows:
+        try:
+            fields = json.loads(body)
+            calls = tuple(ToolCallPart(call_id=i, tool=t, arguments=a) for i, t, a in fields.pop("calls"))
+            draft = DraftText(**fields, calls=calls)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            draft = DraftText()  # a damaged draft holds nothing that could be shown
+        found.append((writer, leaf, draft))
+    return found
 
 
 def entry_of(draft: DraftText) -> AssistantEntry | None:

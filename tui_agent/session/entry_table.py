@@ -132,10 +132,10 @@ _IS_SILENT = "kind = 'assistant' AND (preview = '' OR substr(preview, nullif(ins
 """`skeleton.is_silent_call` in SQL."""
 
 
-def spine_rows(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[SpineRows]:
+def spine_rows(connection: sqlite3.Connection, session: int, ids: range) -> list[SpineRows]:
     found = _columns(
         connection,
-        (session, first, last),
+        (session, ids.start, ids.stop - 1),
         f"{_LETTER} AS letter, size, parent_id",
         "group_concat(letter, ''), json_group_array(size), "
         "json_group_array(json_array(id, parent_id)) FILTER (WHERE parent_id IS NOT id - 1)",
@@ -143,13 +143,11 @@ def spine_rows(connection: sqlite3.Connection, session: int, first: int, last: i
     return [SpineRows(ids, kinds, json.loads(sizes), dict(json.loads(parents))) for ids, kinds, sizes, parents in found]
 
 
-def tree_rows(
-    connection: sqlite3.Connection, session: int, first: int, last: int
-) -> list[tuple[Sequence[int], bytes, list[int]]]:
+def tree_rows(connection: sqlite3.Connection, session: int, ids: range) -> list[tuple[Sequence[int], bytes, list[int]]]:
     """Return ids, letters and tokens of the entries in a range as columns; see `skeleton.Headers`."""
     found = _columns(
         connection,
-        (session, first, last),
+        (session, ids.start, ids.stop - 1),
         f"CASE WHEN {_IS_SILENT} THEN '{SILENT_CALL}' ELSE {_LETTER} END AS letter, tokens",
         "group_concat(letter, ''), json_group_array(tokens)",
     )
@@ -178,25 +176,25 @@ _COSTING = "kind IN ({})".format(", ".join(f"'{kind}'" for kind in kinds(lambda 
 """Chooses the entries that were made by a request."""
 
 
-def costs(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[tuple[int, float]]:
+def costs(connection: sqlite3.Connection, session: int, ids: range) -> list[tuple[int, float]]:
     """Return id and US dollars of the entries in a range that cost something, ascending."""
     return connection.execute(
         "SELECT e.id, json_extract(b.body, '$.cost') AS cost "  # noqa: S608 - a constant
         "FROM entries AS e JOIN bodies AS b ON b.key = ? + e.id "
         f"WHERE e.session = ? AND e.id BETWEEN ? AND ? AND e.{_COSTING} "
         "AND json_valid(b.body) AND cost > 0 ORDER BY e.id",
-        (key_range(session)[0], session, first, last),
+        (key_range(session)[0], session, ids.start, ids.stop - 1),
     ).fetchall()
 
 
-def requests(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[RequestRecord]:
+def requests(connection: sqlite3.Connection, session: int, ids: range) -> list[RequestRecord]:
     rows = connection.execute(
         # One extraction for all: SQLite parses the body once for each.
         "SELECT e.id, e.kind, e.created_at, json_extract(b.body, '$.model', '$.cost', '$.estimate', '$.error', "  # noqa: S608 - a constant
         "'$.interrupted', '$.usage.input', '$.usage.output', '$.usage.cache_read', '$.usage.cache_write') "
         "FROM entries AS e JOIN bodies AS b ON b.key = ? + e.id "
         f"WHERE e.session = ? AND e.id BETWEEN ? AND ? AND e.{_COSTING} AND json_valid(b.body) ORDER BY e.id",
-        (key_range(session)[0], session, first, last),
+        (key_range(session)[0], session, ids.start, ids.stop - 1),
     )
     found: list[RequestRecord] = []
     for entry_id, kind, created_at, said in rows:

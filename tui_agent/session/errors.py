@@ -6,6 +6,7 @@ import os
 import sqlite3
 from itertools import zip_longest
 from pathlib import Path
+from typing import ClassVar
 
 from tui_agent.errors import UserFacingError
 from tui_agent.session.ids import short_id
@@ -14,9 +15,12 @@ from tui_agent.session.ids import short_id
 class StoreError(UserFacingError):
     """Anything the store can't do. ``message`` is one sentence for a person; nothing was changed."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+    sentence: ClassVar[str] = "{}"
+    """The message, with a place for what an error of the kind is about."""
+
+    def __init__(self, about: object) -> None:
+        self.message = self.sentence.format(about)
+        super().__init__(self.message)
 
 
 class StoreUnavailable(StoreError):
@@ -56,8 +60,7 @@ class SchemaTooNew(StoreError):
 class SessionNotFound(StoreError):
     """No session has this id, or begins or ends with it."""
 
-    def __init__(self, wanted: str) -> None:
-        super().__init__(f"There is no session “{wanted}”. tui-agent sessions lists them.")
+    sentence = "There is no session “{}”. tui-agent sessions lists them."
 
 
 class AmbiguousSession(StoreError):
@@ -75,15 +78,13 @@ class AmbiguousSession(StoreError):
 class EntryNotFound(StoreError):
     """The session has no entry with this id."""
 
-    def __init__(self, entry_id: int) -> None:
-        super().__init__(f"There is no entry #{entry_id} in this session.")
+    sentence = "There is no entry #{} in this session."
 
 
 class EntryDamaged(StoreError):
-    """The entry exists but can't be read."""
+    """The entry with this id exists but can't be read."""
 
-    def __init__(self, entry_id: int) -> None:
-        super().__init__(f"Entry #{entry_id} is damaged and can't be read.")
+    sentence = "Entry #{} is damaged and can't be read."
 
 
 class SessionHeld(StoreError):

@@ -70,7 +70,7 @@ def path_to(connection: sqlite3.Connection, session: int, entry_id: int | None) 
     what its branch began with stays behind.
     """
     spine = Spine()
-    for rows in entry_table.spine_rows(connection, session, 1, entry_id or 0):
+    for rows in entry_table.spine_rows(connection, session, range(1, (entry_id or 0) + 1)):
         spine.extend(rows)
     beginnings = spine.subagents
     path = [one for one in spine.path(entry_id) if one not in beginnings]

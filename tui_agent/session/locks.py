@@ -9,7 +9,6 @@ import fcntl
 import os
 import time
 from pathlib import Path
-from typing import Self
 
 _POLL = 0.01
 """Seconds between tries while waiting for a lock; ``flock`` itself can't wait for a bounded time."""
@@ -25,29 +24,9 @@ class FileLock:
         except OSError:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
-    def shared(self, timeout: float = 0.0) -> bool:
-        """Take or downgrade to a shared lock; return whether it succeeded within ``timeout`` seconds."""
-        return self._take(fcntl.LOCK_SH, timeout)
-
-    def exclusive(self, timeout: float = 0.0) -> bool:
-        return self._take(fcntl.LOCK_EX, timeout)
-
-    def release(self) -> None:
-        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-
-    def close(self) -> None:
-        """Give the lock up and close the file. Closing twice is harmless."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
-    def _take(self, operation: int, timeout: float) -> bool:
+    def take(self, *, shared: bool = False, timeout: float = 0.0) -> bool:
+        """Take the lock, alone or (also instead of alone) ``shared``; return whether it came within so many seconds."""
+        operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         deadline = time.monotonic() + timeout
         while True:
             try:
@@ -58,6 +37,15 @@ class FileLock:
                 time.sleep(_POLL)
             else:
                 return True
+
+    def release(self) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Give the lock up and close the file. Closing twice is harmless."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 class LivenessLocks:
@@ -81,7 +69,7 @@ class LivenessLocks:
             return
         self._directory.mkdir(mode=0o700, exist_ok=True)
         lock = FileLock(self._directory / token)
-        lock.exclusive()
+        lock.take()
         self._own[token] = lock
 
     def alive(self, token: str) -> bool:
@@ -92,8 +80,8 @@ class LivenessLocks:
         if not path.exists():
             return False
         try:
-            with FileLock(path) as lock:
-                if not lock.shared():
+            with contextlib.closing(FileLock(path)) as lock:
+                if not lock.take(shared=True):
                     return True
                 path.unlink(missing_ok=True)
         except OSError:

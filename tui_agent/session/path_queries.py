@@ -34,6 +34,11 @@ def prompt_text(parts: Sequence[UserPart]) -> str:
 EntryT = TypeVar("EntryT", bound=EntryBase)
 
 
+def begins_with(path: Sequence[Entry], first: Entry | None, last: Entry | None, length: int) -> bool:
+    """Whether a path goes on from one that had so many entries, the very same at its ends; False for an empty one."""
+    return 0 < length <= len(path) and path[0] is first and path[length - 1] is last
+
+
 def place_of_newest(
     path: Sequence[Entry], *kinds: type[EntryT], where: Callable[[EntryT], bool] | None = None
 ) -> int | None:
@@ -63,10 +68,6 @@ def newest_sent(path: Sequence[Entry]) -> Entry | None:
 
 def first_sent(entries: Sequence[Entry]) -> int | None:
     return next((entry.id for entry in entries if entry.is_sent), None)
-
-
-def newest_typed(path: Sequence[Entry]) -> UserEntry | None:
-    return newest(path, UserEntry, where=lambda entry: entry.synthetic is None)
 
 
 def since(path: Sequence[Entry], kind: type[EntryBase]) -> Iterator[Entry]:

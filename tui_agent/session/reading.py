@@ -3,6 +3,7 @@
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from sqlite3 import Connection
 from threading import Lock
 from typing import TypeVar
@@ -18,6 +19,7 @@ from tui_agent.session.store import Store
 from tui_agent.session.tree_index import Spine, SpineRows, active_ids
 
 T = TypeVar("T")
+IdsT = TypeVar("IdsT", bound=Sequence[int])
 
 _KEPT_ENTRIES, _KEPT_CHARS = 2_048, 2_000_000
 """Entries kept in memory beside those that callers hold, and their characters, whichever is reached first."""
@@ -62,10 +64,6 @@ class EntryReader:
                 self._spine.extend(rows)
         return self._spine
 
-    def subagent_of(self, entry_id: int) -> int | None:
-        """Return what the branch of the subagent that made an entry begins with; None for the conversation's own."""
-        return self.spine().subagent_of(entry_id)
-
     def ids_to(self, leaf: int | None) -> Sequence[int]:
         """Return the ids from the root to an entry.
 
@@ -96,15 +94,15 @@ class EntryReader:
         wanted = list(ids)
         with self._recalling:
             known = {entry_id: self._recent[entry_id] for entry_id in wanted if entry_id in self._recent}
-        missing = sorted(set(wanted) - known.keys() - self.unreadable)
+        missing = set(wanted) - known.keys() - self.unreadable
         if missing:
-            known.update((entry.id, entry) for entry in salvage(self._load, missing, self.unreadable.add))
+            known.update((entry.id, entry) for entry in self.load(missing))
         self.keep(known.values())
         return [known[entry_id] for entry_id in wanted if entry_id in known]
 
     def load(self, ids: Iterable[int]) -> list[Entry]:
         """Return entries in ascending order without keeping them at hand; from any thread."""
-        return salvage(self._load, sorted(set(ids)), self.unreadable.add)
+        return self._fetch(sorted(set(ids)), partial(entry_table.load, damaged=self.unreadable.add))
 
     def load_active(self, leaf: int | None) -> list[Entry]:
         """Return the entries that a request made at an entry depends on, root first; from any thread.
@@ -171,12 +169,7 @@ class EntryReader:
         Their parents are those that the spine knows.
         """
         spine = self._spine
-
-        def load(part: Sequence[int]) -> list[EntryHeader]:
-            with self._store.reader() as connection:
-                return entry_table.headers_of(connection, self._number, part)
-
-        found = salvage(load, ids, self.unreadable.add) if ids else []
+        found = self._fetch(ids, entry_table.headers_of) if ids else []
         if not spine.reattached:
             return found
         return [
@@ -188,13 +181,11 @@ class EntryReader:
         with self._store.reader() as connection:
             return entry_table.last_id(connection, self._number)
 
-    def _load(self, ids: Sequence[int]) -> list[Entry]:
-        with self._store.reader() as connection:
-            return entry_table.load(connection, self._number, ids, self.unreadable.add)
+    def _fetch(self, ids: IdsT, query: Callable[[Connection, int, IdsT], list[T]]) -> list[T]:
+        """Return what is stored of some entries, of a range of ids or of certain ones."""
 
-    def _fetch(self, ids: range, query: Callable[[Connection, int, int, int], list[T]]) -> list[T]:
-        def fetch(part: Sequence[int]) -> list[T]:
+        def fetch(part: IdsT) -> list[T]:
             with self._store.reader() as connection:
-                return query(connection, self._number, part[0], part[-1])
+                return query(connection, self._number, part)
 
         return salvage(fetch, ids, self.unreadable.add)

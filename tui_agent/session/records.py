@@ -1,10 +1,10 @@
 """The small records that cross the session layer's border beside entries."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, Protocol, Self, overload
+from typing import Literal, NamedTuple, Self, overload
 
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import ToolCallPart
+from tui_agent.session.entries import ToolCallPart, Usage
 
 
 class EntryHeader(NamedTuple):
@@ -23,25 +23,6 @@ class EntryHeader(NamedTuple):
     tokens: int
     created_at: int
     size: int
-
-
-class Reported(Protocol):
-    """What a provider reported of a request, in tokens; ``prompt`` is all of it but the answer."""
-
-    @property
-    def prompt(self) -> int: ...
-
-    @property
-    def input(self) -> int: ...
-
-    @property
-    def output(self) -> int: ...
-
-    @property
-    def cache_read(self) -> int: ...
-
-    @property
-    def cache_write(self) -> int: ...
 
 
 class RequestRecord(NamedTuple):
@@ -69,6 +50,10 @@ class RequestRecord(NamedTuple):
     @property
     def prompt(self) -> int:
         return self.input + self.cache_read + self.cache_write
+
+
+Reported = Usage | RequestRecord
+"""What a provider reported of a request, in tokens; ``prompt`` is all of it but the answer."""
 
 
 class EntryOutline(NamedTuple):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
@@ -96,16 +97,10 @@ def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> E
     )
     # Spliced as text, so that a body is parsed once, by pydantic.
     text = f"{head[:-1]},{body[1:]}"
-    if _NUL in body:
-        return _repaired_from(text)
-    try:
-        return EntryAdapter.validate_json(text)
-    except ValidationError:
-        return _repaired_from(text)
-
-
-def _repaired_from(text: str) -> Entry:
-    """Read what was stored before all texts were made valid: NUL, and halves of surrogate pairs as escapes."""
+    if _NUL not in body:
+        with suppress(ValidationError):
+            return EntryAdapter.validate_json(text)
+    # Before all texts were made valid, NUL was stored, and halves of surrogate pairs as escapes.
     try:
         return EntryAdapter.validate_python(valid_texts(json.loads(text)))
     except ValueError as error:  # json's and pydantic's errors are both ValueErrors

@@ -50,7 +50,14 @@ def index_text(entry: Entry) -> str:
         head = INDEXED_CHARS * 3 // 5
         text = f"{text[:head]}\n{text[head - INDEXED_CHARS :]}"
     text = valid(text)
-    return " ".join([_separate(text), *_joined_names(text)])
+    joined: set[str] = set()
+    for word in set(_WORD.findall(text)):
+        if word.islower() or len(word) > _NAME_CHARS:
+            continue
+        parts = _CAMEL_BREAK.split(word)
+        if len(parts) <= _NAME_PARTS:
+            joined.update("".join(parts[start:]) for start in range(len(parts) - 1))
+    return " ".join([_separate(text), *sorted(joined)])
 
 
 def match_expression(query: str) -> str | None:
@@ -109,17 +116,6 @@ def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]
 
 def _words(query: str) -> list[str]:
     return [word for word in query.replace('"', " ").split() if any(map(str.isalnum, word))]
-
-
-def _joined_names(text: str) -> list[str]:
-    joined: set[str] = set()
-    for word in set(_WORD.findall(text)):
-        if word.islower() or len(word) > _NAME_CHARS:
-            continue
-        parts = _CAMEL_BREAK.split(word)
-        if len(parts) <= _NAME_PARTS:
-            joined.update("".join(parts[start:]) for start in range(len(parts) - 1))
-    return sorted(joined)
 
 
 def _separate(text: str) -> str:

@@ -4,7 +4,6 @@ import json
 import re
 import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
@@ -16,7 +15,7 @@ from tui_agent.session.database import MIGRATIONS, Database, Migration
 from tui_agent.session.errors import EntryNotFound, SessionHeld, SessionNotFound, StoreError, StoreUnavailable
 from tui_agent.session.ids import Clock, now, uuid7
 from tui_agent.session.records import RunOutcome, SessionInfo, Unsent
-from tui_agent.session.store_reader import StoreReader
+from tui_agent.session.store_reader import Connecting, StoreReader
 
 # Images of files in the blob store: what they take together, and which go first when that is too much.
 
@@ -76,12 +75,10 @@ class Store(StoreReader):
         migrations: Mapping[int, Migration] = MIGRATIONS,
     ) -> None:
         super().__init__(Database(path, busy_timeout=busy_timeout, read_only=read_only, migrations=migrations))
+        self.writer: Connecting = self._database.write
+        """Gives a write transaction for a ``with`` block: committed at its end, rolled back on any exception."""
         self.clock = clock
         self._writer_numbers = count(1)
-
-    def writer(self) -> AbstractContextManager[sqlite3.Connection]:
-        """A write transaction in a ``with`` block: committed at its end, rolled back on any exception."""
-        return self._database.write()
 
     def close(self) -> None:
         """Close the file; sessions that were held are free again. Closing twice is harmless."""

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -52,11 +52,17 @@ _INFO_COLUMNS = (
 )
 
 
+Connecting = Callable[[], AbstractContextManager[sqlite3.Connection]]
+"""Gives a connection for a ``with`` block."""
+
+
 class StoreReader:
     """What can be asked of a session file. Methods may be called from any thread."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.reader: Connecting = database.read
+        """Gives the calling thread's connection, to read with in a ``with`` block."""
         self.path = database.path
         self._token = uuid7(now())
         self._locks = LivenessLocks(self.path.with_name(self.path.name + ".locks"))
@@ -66,10 +72,6 @@ class StoreReader:
     def read_only(self) -> StoreError | None:
         """Why nothing can be saved, as an error with a sentence for people; None when all is well."""
         return self._database.refusal
-
-    def reader(self) -> AbstractContextManager[sqlite3.Connection]:
-        """The calling thread's connection, to read with in a ``with`` block."""
-        return self._database.read()
 
     def damage(self) -> str:
         """Return what is broken in the file, one line; "" where nothing is. Reads all of the file."""
@@ -159,7 +161,7 @@ class StoreReader:
                 "side_cost FROM sessions WHERE number = ?",
                 (number,),
             ).fetchone()
-            costs = entry_table.costs(connection, number, 1, last)
+            costs = entry_table.costs(connection, number, range(1, last + 1))
         return SessionTotals(tokens, beside + sum(dollars for _entry_id, dollars in costs))
 
     def subagent_requests(self, session_id: str) -> list[RequestRecord]:
@@ -168,7 +170,11 @@ class StoreReader:
             numbers = connection.execute(
                 "SELECT number, last_id FROM sessions WHERE parent_session = ? AND agent <> ''", (session_id,)
             ).fetchall()
-            return [record for number, last in numbers for record in entry_table.requests(connection, number, 1, last)]
+            return [
+                record
+                for number, last in numbers
+                for record in entry_table.requests(connection, number, range(1, last + 1))
+            ]
 
     def number(self, session_id: str) -> int:
         """Return the number that stands for a session in the file.

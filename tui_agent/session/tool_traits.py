@@ -1,6 +1,6 @@
 """What a tool is like, for those who only know the name of a call's tool: context, cards, editors."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from tui_agent.lazy import dataclass
@@ -50,22 +50,16 @@ class ToolTraits:
 _UNKNOWN = ToolTraits()
 
 
-class TraitsByName(Mapping[str, ToolTraits]):
+class TraitsByName(dict[str, ToolTraits]):
     """The traits of tools by their names; a name that is not there has those of a tool nothing is known of."""
 
     def __init__(self, tools: Mapping[str, ToolTraits]) -> None:
-        self._own = dict(tools)
+        super().__init__(tools)
         self._imported = {
             name: ToolTraits(reads=traits.reads, writes=traits.writes)
             for traits in tools.values()
             for name in traits.imported_names
         }
 
-    def __getitem__(self, name: str) -> ToolTraits:
-        return self._own.get(name) or self._imported.get(name, _UNKNOWN)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._own)
-
-    def __len__(self) -> int:
-        return len(self._own)
+    def __missing__(self, name: str) -> ToolTraits:
+        return self._imported.get(name, _UNKNOWN)

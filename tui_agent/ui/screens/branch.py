@@ -108,7 +108,7 @@ class BranchScreen(Page[None]):
     def _about_subagent(self) -> tuple[str, str, list[str]]:
         session, parent = self._watched.session, self._controller.agent
         info = session.info
-        first = session.reader.subagent_of(session.leaf) if session.leaf is not None else None
+        first = session.reader.spine().subagent_of(session.leaf) if session.leaf is not None else None
         # One that worked in a session of its own has no entry that its branch begins with.
         begun = next((entry for entry in session.entries([first or 0]) if isinstance(entry, SubagentEntry)), None)
         agent, task = (begun.agent, begun.task) if begun is not None else (info.agent, info.title)
