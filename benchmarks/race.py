@@ -76,11 +76,12 @@ async def _raced(directory: Path, server: ModelServer, runners: int) -> float:
     harness = make_agent(
         directory, client, model=Provider.OPENAI.model, keeps_files=True, rules=ALLOW, copies=directory / "races"
     )
-    await harness.agent.lay_head()
+    await harness.agent.context.warm()
+    harness.agent.context.ensure_head()
     order = RaceOrder("Go.", (TextPart(text="Go."),), (RunnerSpec(),) * runners, harness.session.leaf)
     began = time.perf_counter()
     race = await Race.begin(harness.agent, order)
-    await race.wait()
+    await race.over.wait()
     seconds = time.perf_counter() - began
     assert all(runner.record.files == 1 for runner in race.runners), [runner.record for runner in race.runners]
     await race.finish(None)

@@ -84,7 +84,7 @@ async def _one(stage: RealStage) -> Measured:
 async def _table(stage: RealStage) -> Measured:
     async with stage.run((120, 40)):
         race = await _begun(stage)
-        return await _measured(lambda: race.is_over)
+        return await _measured(race.over.is_set)
 
 
 async def _watched(stage: RealStage) -> Measured:
@@ -93,7 +93,7 @@ async def _watched(stage: RealStage) -> Measured:
         await until(lambda: stage.screen.number == 1)
         await pilot.press("enter")
         await until(lambda: isinstance(stage.screen, BranchScreen))
-        return await _measured(lambda: race.is_over)
+        return await _measured(race.over.is_set)
 
 
 async def _begun(stage: RealStage) -> Any:

@@ -102,7 +102,7 @@ class Scene:
     async def after(self, event: type[object], action: Callable[[], Awaitable[None] | None]) -> None:
         """Do something and wait until an event of the agent has reached the screen."""
         happened = asyncio.Event()
-        leave = self.agents[-1].subscribe(lambda seen: happened.set() if isinstance(seen, event) else None)
+        leave = self.agents[-1].channel.subscribe(lambda seen: happened.set() if isinstance(seen, event) else None)
         done = action()
         if done is not None:
             await done
@@ -163,7 +163,7 @@ async def race(scene: Scene) -> None:
     parts, specs = (TextPart(text="give a discount"),), (RunnerSpec(),) * 3
     order = RaceOrder("give a discount", parts, specs, agent.session.leaf, "python3 -m unittest tests.discount")
     running = await race_commands.begin(controller, order)
-    await asyncio.wait_for(running.wait(), TIMEOUT)
+    await asyncio.wait_for(running.over.wait(), TIMEOUT)
     # Who answered first, and in how long, is another each time.
     records = sorted((runner.record for runner in running.runners), key=lambda record: record.tokens)
     for runner, record in zip(running.runners, records, strict=True):

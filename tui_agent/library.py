@@ -372,7 +372,7 @@ class Agent:
         if self._agent.running:
             raise LibraryError("A message is being worked on; wait for its end.")
         events: asyncio.Queue[AgentEvent] = asyncio.Queue()
-        leave = self._agent.subscribe(events.put_nowait)
+        leave = self._agent.channel.subscribe(events.put_nowait)
         self._left = False
         try:
             self._agent.submit(message)

@@ -133,7 +133,7 @@ async def _race(agent: Agent) -> None:
     task = "Change something, whoever does it better."
     order = RaceOrder(task, (TextPart(text=task),), (RunnerSpec(), RunnerSpec()), start=agent.session.leaf)
     race = await Race.begin(agent, order)
-    await race.wait()
+    await race.over.wait()
     await race.end_runners()
     leaf = race.runner(1).record.leaf
     assert leaf is not None

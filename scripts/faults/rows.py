@@ -79,7 +79,7 @@ def _new(place: Place, before: Before) -> list[Any]:
 
 async def _busy(place: Place, tell: Tell) -> None:
     async with an_agent(place, ScriptedClient(script(40))) as agent:
-        agent.subscribe(lambda _event: tell("leaf", agent.session.leaf))
+        agent.channel.subscribe(lambda _event: tell("leaf", agent.session.leaf))
         tell("begin")
         await work(agent, [f"Busy turn {turn}." for turn in range(40)])
         tell("end")

@@ -111,7 +111,7 @@ async def an_agent(
         if isinstance(event, PermissionAsked):
             asyncio.get_running_loop().call_soon(agent.answer_permission, event.request.call_id, YES)
 
-    agent.subscribe(allow)
+    agent.channel.subscribe(allow)
     try:
         yield agent
     finally:

@@ -7,7 +7,7 @@ import pytest
 from tests.support.agents import make_agent
 from tests.support.knowledge import EXAMPLES, folders, knowledge, write
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.agent.agent_specs import AgentSpec, find_spec, load_specs
+from tui_agent.agent.agent_specs import AgentSpec, load_specs
 from tui_agent.agent.permissions import Action, decide
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.resources import prompt
@@ -134,7 +134,8 @@ def test_the_example_agent_is_a_good_one(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config/agents").symlink_to(EXAMPLES / "agents")
     problems: list[str] = []
-    reviewer = find_spec("reviewer", load_specs(folders(tmp_path), prompt, problems=problems))
+    specs = load_specs(folders(tmp_path), prompt, problems=problems)
+    reviewer = next(spec for spec in specs if spec.name == "reviewer")
     assert problems == []
     assert reviewer is not None
     assert reviewer.primary

@@ -99,7 +99,7 @@ async def test_a_cache_that_cooled_before_the_message_is_no_surprise_but_one_tha
         if isinstance(event, ToolFinished):
             clock.now += 400_000
 
-    unsubscribe = harness.agent.subscribe(pass_time)
+    unsubscribe = harness.agent.channel.subscribe(pass_time)
     await harness.say("two")
     unsubscribe()
     assert [event.cause for event in harness.of(CacheMissed)] == [BreakCause.COLD]

@@ -100,7 +100,7 @@ async def test_of_three_runners_two_fail_their_check_and_one_is_picked(tmp_path:
     parts, specs = (TextPart(text="give a discount"),), (RunnerSpec(),) * 3
     order = RaceOrder("give a discount", parts, specs, harness.session.leaf, check, "best")
     race = await Race.begin(harness.agent, order)
-    await race.wait()
+    await race.over.wait()
     states = [runner.state for runner in race.runners]
     assert sorted(states) == [RunnerState.FAILED, RunnerState.FAILED, RunnerState.PASSED]
     assert race.picked == states.index(RunnerState.PASSED) + 1

@@ -219,10 +219,10 @@ async def test_a_message_during_a_run_steers_it_after_the_tool_batch(tmp_path: P
     client = ScriptedClient([Reply(calls=(call("bash", command="rm -f gate"),)), Reply("Seen both.")])
     harness = make_agent(tmp_path, client, answer=None)
     harness.agent.submit("first")
-    await harness.until(lambda: harness.agent.question is not None)
+    await harness.until(lambda: harness.agent.questions.open is not None)
     harness.agent.submit("second")
     assert harness.of(QueueChanged)[-1] == QueueChanged(steer=("second",))
-    harness.agent.answer_permission(harness.agent.question.call_id, PermissionAnswer(Decision.ONCE))
+    harness.agent.answer_permission(harness.agent.questions.open.call_id, PermissionAnswer(Decision.ONCE))
     await harness.ended()
     users = harness.entries(UserEntry)
     assert [(entry.text, entry.mid_run) for entry in users] == [("first", False), ("second", True)]
@@ -234,11 +234,11 @@ async def test_a_follow_up_waits_until_the_agent_is_idle(tmp_path: Path) -> None
     client = ScriptedClient([Reply(calls=(call("bash", command="rm -f gate"),)), Reply("One."), Reply("Two.")])
     harness = make_agent(tmp_path, client, answer=None)
     harness.agent.submit("first")
-    await harness.until(lambda: harness.agent.question is not None)
+    await harness.until(lambda: harness.agent.questions.open is not None)
     harness.agent.submit("later", follow_up=True)
     harness.agent.submit("changed my mind", follow_up=True)
     assert harness.agent.take_back() == "changed my mind"
-    harness.agent.answer_permission(harness.agent.question.call_id, PermissionAnswer(Decision.ONCE))
+    harness.agent.answer_permission(harness.agent.questions.open.call_id, PermissionAnswer(Decision.ONCE))
     await harness.ended()
     users = [(entry.text, entry.mid_run) for entry in harness.path() if isinstance(entry, UserEntry)]
     assert users == [("first", False), ("later", False)]
@@ -248,9 +248,9 @@ async def test_a_follow_up_waits_until_the_agent_is_idle(tmp_path: Path) -> None
 async def test_changing_the_model_during_a_run_never_parts_a_call_from_its_result(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, [Reply(calls=(call("bash", command="rm -f gate"),)), Reply("Done.")], answer=None)
     harness.agent.submit("go")
-    await harness.until(lambda: harness.agent.question is not None)
+    await harness.until(lambda: harness.agent.questions.open is not None)
     harness.agent.change_model("test/other")
-    harness.agent.answer_permission(harness.agent.question.call_id, PermissionAnswer(Decision.ONCE))
+    harness.agent.answer_permission(harness.agent.questions.open.call_id, PermissionAnswer(Decision.ONCE))
     await harness.ended()
     kinds = harness.kinds()
     assert kinds == ["system", "user", "assistant", "tool_result", "model_change", "system", "assistant"]
@@ -606,7 +606,7 @@ def reopened(harness: Harness, entries: int) -> tuple[Agent, list[AgentEvent]]:
     harness.session.append_many([answer] * entries)
     agent = Agent(harness.session, harness.agent.ports, model="test/model")
     events: list[AgentEvent] = []
-    agent.subscribe(events.append)
+    agent.channel.subscribe(events.append)
     return agent, events
 
 

@@ -17,7 +17,6 @@ from tui_agent.agent.permissions import (
     reason_for,
     reasons_for,
     refusal_of_tool,
-    resumed_mode,
     rules_from_table,
     session_rules,
 )
@@ -206,7 +205,6 @@ def test_the_key_goes_round_and_never_to_yolo() -> None:
     assert [next_mode(mode) for mode in ("build", "auto-edit", "plan", "yolo", "reviewer")] == [
         "auto-edit", "plan", "build", "build", "build",
     ]  # fmt: skip
-    assert [resumed_mode(mode, "plan") for mode in (None, "auto-edit", "yolo")] == ["plan", "auto-edit", "build"]
 
 
 @pytest.mark.parametrize("text", ["bahs", "bash:", "reading:*"])

@@ -103,7 +103,7 @@ async def test_steps_go_on_while_a_summary_is_written_and_none_waits_for_it(
             client.let_go.clear()
 
     begun: dict[int, int] = {}
-    harness.agent.subscribe(watch)
+    harness.agent.channel.subscribe(watch)
     ended = await harness.say("Read everything. Never stop early.")
     assert ended.reason == "done"
     compactions = harness.entries(CompactionEntry)
@@ -138,7 +138,7 @@ async def prepared(tmp_path: Path) -> tuple[Harness, Slow]:
         if harness.agent.context.has_summary:
             client.worker.steps = 0
 
-    harness.agent.subscribe(stop)
+    harness.agent.channel.subscribe(stop)
     assert (await harness.say("Read everything.")).reason == "done"
     assert harness.agent.context.has_summary
     assert len(client.summaries) == 1

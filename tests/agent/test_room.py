@@ -309,7 +309,7 @@ async def test_a_compaction_asked_for_during_a_run_is_there_when_it_has_ended(tm
             asked.append(asyncio.get_running_loop().create_task(harness.agent.compact("the numbers")))
 
     if moment == "while it answers":
-        harness.agent.subscribe(lambda event: ask() if isinstance(event, RequestStarted) else None)
+        harness.agent.channel.subscribe(lambda event: ask() if isinstance(event, RequestStarted) else None)
     else:
         harness.directory.learn = lambda *_args, **_more: ask()  # type: ignore[method-assign]
     ended = await harness.say("and now?")
@@ -323,7 +323,7 @@ async def test_a_compaction_asked_for_during_a_run_is_there_when_it_has_ended(tm
 
 async def test_escape_during_a_compaction_at_the_end_of_a_run_leaves_the_work_done(tmp_path: Path) -> None:
     harness, client = await with_past(tmp_path, hangs=True)
-    harness.agent.subscribe(
+    harness.agent.channel.subscribe(
         lambda event: asyncio.ensure_future(harness.agent.compact()) if isinstance(event, RequestStarted) else None
     )
     harness.agent.submit("one more")
@@ -382,7 +382,7 @@ async def test_files_in_hand_come_back_from_disk_after_a_compaction(
 
     early = ContextSettings(compaction=CompactionSettings(threshold=30_000), prune=PruneSettings(when="off"))
     harness = at_work(tmp_path, worker, window=65_536, max_steps=99, settings=early)
-    harness.agent.subscribe(change)
+    harness.agent.channel.subscribe(change)
     with monkeypatch.context() as patched:
         patched.setattr(Session, "path", lambda *_: pytest.fail("all of the session is read"))
         assert (await harness.say("Read everything.")).reason == "done"

@@ -91,7 +91,7 @@ async def test_without_a_sandbox_a_command_that_became_another_meanwhile_does_no
             (tmp_path / "project" / "a.txt").unlink()
             (tmp_path / "project" / "a.txt").symlink_to(tmp_path / "outside.txt")
 
-    harness.agent.subscribe(swap)
+    harness.agent.channel.subscribe(swap)
     await harness.say("go")
     assert not harness.of(PermissionAsked)
     (result,) = harness.results()

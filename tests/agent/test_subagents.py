@@ -211,7 +211,7 @@ async def test_a_subagent_at_work_follows_changed_settings_within_its_kind(tmp_p
         if not is_child(request):
             parent_asked += 1
             return Reply("Noted.") if parent_asked > 1 else Reply(calls=(task("general", "Look."),))
-        worker = harness.agent.subagent("call_1_0")
+        worker = harness.agent.subagents.get("call_1_0")
         seen.append(worker)
         if len(seen) == 1:
             deny = Rule("*", "*", Action.DENY, "user")

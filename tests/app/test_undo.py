@@ -241,7 +241,8 @@ async def actor_at(root: Path, seed: int) -> Actor:
         root, client, keeps_files=True, rules=ALLOW, tools=(*builtin_tools(), TaskTool()), agents=(EXPLORER,)
     )
     controller = await controller_of(harness)
-    await harness.agent.lay_head()
+    await harness.agent.context.warm()
+    harness.agent.context.ensure_head()
     actors.append(Actor(harness, controller, random.Random(seed)))
     return actors[0]
 

@@ -122,7 +122,7 @@ async def test_each_request_extends_the_one_before_until_something_breaks_it_on_
             harness.agent.submit(f"Mind the time, it is step {event.step}.")
             write(project / "AGENTS.md", f"Be careful, as of step {event.step}.")
 
-    harness.agent.subscribe(steer)
+    harness.agent.channel.subscribe(steer)
     for text in ("Read every file, again and again.", "And once more.", "The last time."):
         ended = await harness.say(text)
         assert (ended.reason, ended.error) == ("done", None)

@@ -182,5 +182,5 @@ def make_agent(
         if answer is not None and isinstance(event, PermissionAsked):
             asyncio.get_running_loop().call_soon(agent.answer_permission, event.request.call_id, answer)
 
-    agent.subscribe(on_event)
+    agent.channel.subscribe(on_event)
     return Harness(agent, store, session, events, directory)

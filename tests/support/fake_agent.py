@@ -14,12 +14,11 @@ from tui_agent.agent.events import (
     LiveAnswer,
     PermissionAnswer,
     PermissionAsked,
-    PermissionRequest,
     PermissionSettled,
-    QueueChanged,
     RunEnded,
     RunStarted,
 )
+from tui_agent.agent.loop import QueuedMessage
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.effort import Effort, EffortInForce
 from tui_agent.session.entries import Entry, ShellEntry, TextPart, UserEntry, UserPart
@@ -42,7 +41,6 @@ class FakeAgent(Agent):
 
     running: bool = False
     live: LiveAnswer | None = None
-    question: PermissionRequest | None = None
     size: ContextSize = SIZE
     cost: float | None = 0.42
     failing: Exception | None = None
@@ -56,7 +54,6 @@ class FakeAgent(Agent):
         self.shells: list[tuple[str, bool]] = []
         self.answers: list[tuple[str, PermissionAnswer]] = []
         self.calls: list[str] = []
-        self._waiting: list[tuple[str, bool]] = []
 
     # -- what a test does ---------------------------------------------------------------------------------------
 
@@ -67,7 +64,7 @@ class FakeAgent(Agent):
             if isinstance(event, RunEnded):
                 self.running = False
             if isinstance(event, PermissionAsked):
-                self.question = event.request
+                self.questions.open = event.request
             self.channel.emit(event)
 
     def append(self, *entries: Entry) -> None:
@@ -77,42 +74,29 @@ class FakeAgent(Agent):
 
     # -- what the interface sees --------------------------------------------------------------------------------
 
-    @property
-    def queue(self) -> QueueChanged:
-        return QueueChanged(
-            steer=tuple(text for text, later in self._waiting if not later),
-            follow_up=tuple(text for text, later in self._waiting if later),
-        )
-
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
         if self.failing is not None:
             raise self.failing
         parts = (TextPart(text=message),) if isinstance(message, str) else tuple(message)
-        text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
         self.sent.append((message if isinstance(message, str) else parts, follow_up))
         if self.running:
-            self._waiting.append((text, follow_up))
-            self.emit(self.queue)
+            self.queue.append(QueuedMessage(parts, follow_up))
+            self.emit(self.queue.snapshot())
             return
         self.emit(RunStarted())
         self.append(UserEntry(parts=parts))
 
-    def take_back(self) -> str | None:
-        text = self._waiting.pop()[0] if self._waiting else None
-        self.emit(self.queue)
-        return text
-
     def interrupt(self) -> None:
         self.calls.append("interrupt")
-        if self.question is not None:
-            self.emit(PermissionSettled(self.question.call_id, Decision.DENY))
-            self.question = None
+        if self.questions.open is not None:
+            self.emit(PermissionSettled(self.questions.open.call_id, Decision.DENY))
+            self.questions.open = None
         if self.running:
             self.emit(RunEnded("interrupted"))
 
     def answer_permission(self, call_id: str, answer: PermissionAnswer) -> None:
         self.answers.append((call_id, answer))
-        self.question = None
+        self.questions.open = None
         self.emit(PermissionSettled(call_id, answer.decision))
 
     def retry(self) -> None:

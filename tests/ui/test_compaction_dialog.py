@@ -300,7 +300,7 @@ async def test_a_summary_written_beside_the_work_is_there_at_once(tmp_path: Path
         if stage.harness.agent.context.has_summary:
             worker.steps = 0
 
-    stage.harness.agent.subscribe(stop)
+    stage.harness.agent.channel.subscribe(stop)
     async with stage.run((120, 40), after=["Read everything."]) as pilot:
         await stage.until_text("summary ready", pilot)
         asked = len(stage.client.requests)

@@ -167,7 +167,7 @@ async def test_it_begins_at_the_newest_block_with_the_head_in_one_row(tmp_path: 
         assert screen.blocks.block is shown.blocks[-1]
         assert screen.blocks.page >= 9
         head = [block for block in shown.blocks if block.kind in {"system", "tool_schema"}]
-        rest = bool(shown.drift)
+        rest = shown.size.total != shown.estimate
         assert screen.blocks.count == len(shown.blocks) - len(head) + 1 + rest
         await press(pilot, "home")
         assert f"▸ prompt and tools  {len(head)} blocks" in stage.text()

@@ -12,7 +12,6 @@ from textual import events
 from textual.widgets import Input
 
 from tests.support import settled
-from tests.support.fake_agent import FakeAgent
 from tests.support.ui_app import (
     STILL,
     Stage,
@@ -166,7 +165,7 @@ async def test_what_waits_when_a_run_is_stopped_comes_back_into_the_prompt(stage
         assert stage.main.prompt.text == "and the tests\n\nthen the docs\nhalf a"
         assert stage.main.notice.message == "The 2 messages that waited are back in the prompt, not sent."
         assert not stage.view.waiting.display
-        assert not stage.agent.queue.steer
+        assert not stage.agent.queue
 
 
 async def test_the_terminals_focus_restyles_nothing_but_what_had_the_focus(
@@ -460,14 +459,16 @@ async def test_styles_read_after_the_first_paint_change_nothing_of_it(stage: Sta
 
 
 async def test_the_key_that_stops_a_command_is_offered_no_longer_than_the_command_runs(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: Stage,
 ) -> None:
     async with stage.run() as pilot:
-        monkeypatch.setattr(FakeAgent, "occupied", True)
+        command = asyncio.ensure_future(asyncio.Event().wait())
+        stage.agent.beside.add(command)
         stage.agent.emit(ToolStarted("$1", "$", "ls", ""))
         await until(lambda: "interrupt" in screen_text(stage), pilot)
         await emit(stage, pilot, ToolFinished("$1", "$", "completed", ToolMetadata(exit_code=0), 0.1))
-        monkeypatch.setattr(FakeAgent, "occupied", False)
+        stage.agent.beside.clear()
+        command.cancel()
         stage.agent.append(ShellEntry(command="ls", output=""))
         await until(lambda: "interrupt" not in screen_text(stage), pilot)
 

@@ -137,7 +137,7 @@ async def test_a_runner_is_watched_steered_and_stopped(tmp_path: Path) -> None:
         assert race is not None
         agent = race.runners[working].agent
         assert agent is not None
-        await until(lambda: agent.queue.steer, pilot)
+        await until(lambda: agent.queue, pilot)
         await pilot.press("x")
         await until(lambda: states(stage)[working] is RunnerState.STOPPED, pilot)
         await stage.until_text("t take", pilot)

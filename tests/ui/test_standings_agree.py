@@ -13,10 +13,12 @@ from tests.support.thoroughness import examples
 from tests.support.transcript import Shown, shown
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import AgentEvent
+from tui_agent.context.compaction import with_summary
 from tui_agent.context.context_status import Standing, together
 from tui_agent.context.context_status_cache import standings
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.tokens import TokenCounter
+from tui_agent.context.view import resolve
 from tui_agent.session.entries import (
     KINDS,
     AssistantEntry,
@@ -106,7 +108,7 @@ class Actor:
                     )
                 )
             case "edit" if self.agent.inspector.standings().compaction:
-                self.agent.replace_summary(f"Edited {number}.")
+                self.agent.append(with_summary(resolve(self.path()), f"Edited {number}.", self.agent.counter.entry))
             case "pin" | "mask" | "drop" | "restore" if target is not None:
                 self.agent.edit_context(target, action)
             case _:
@@ -214,7 +216,7 @@ async def play(steps: list[tuple[str, int]], directory: Path, check: Callable[[S
             def heard(event: AgentEvent) -> None:
                 view.pane.apply(event)
 
-            agent.subscribe(heard)
+            agent.channel.subscribe(heard)
             view.pane.open(agent)
             actor = Actor(agent)
             for action, number in steps:

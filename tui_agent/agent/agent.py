@@ -18,15 +18,13 @@ from tui_agent.agent.events import (
     LiveAnswer,
     Notice,
     PermissionAnswer,
-    PermissionRequest,
-    QueueChanged,
     RunEnded,
     ToolCallProgress,
 )
 from tui_agent.agent.hooks.hooks import Containment
 from tui_agent.agent.hooks.payloads import About
 from tui_agent.agent.knowledge.knowledge import CommandRow
-from tui_agent.agent.loop import Loop, MessageQueue, make_jobs
+from tui_agent.agent.loop import Loop, MessageQueue, QueuedMessage, make_jobs
 from tui_agent.agent.mcp.questions import Asker
 from tui_agent.agent.mcp.records import McpServerStatus
 from tui_agent.agent.permissions import Mode
@@ -47,9 +45,7 @@ from tui_agent.session.entries import (
     ModeChangeEntry,
     ModelChangeEntry,
     ShellEntry,
-    SystemEntry,
     TextPart,
-    UserEntry,
     UserPart,
 )
 from tui_agent.session.session import Session
@@ -121,7 +117,7 @@ class Agent:
         self.questions = Questions(channel)
         self._are_costs_read = session.info.entry_count <= MAX_ENTRIES_AT_ONCE
         self.context = ContextKeeper(self._journal, ports, model=model, mode=mode, effort=effort)
-        self._titles = Titles(self)
+        self._titles = Titles(self._journal, ports, lambda: self.model)
         self._answerer = Answerer(self._journal, ports)
         self.jobs = make_jobs(channel.emit)
         """The commands that go on in the background; they end with the agent."""
@@ -130,12 +126,17 @@ class Agent:
         self.tools: ToolRunner = ToolRunner(self._journal, ports, self.questions, self.jobs, self.context, self.files)
         self.mcp = SessionMcp(self)
         self._subagents = self.tools.subagents = None if ports.is_subagent else Subagents(self)
+        self.subagents: dict[str, Agent] = {} if self._subagents is None else self._subagents.working
+        """The subagents that work now, by the call they work on."""
+        self.queue = MessageQueue()
+        """The messages that wait."""
         self._loop = Loop(
-            self._journal, ports, MessageQueue(), self.context, self._answerer, self.tools, self.files.recorder
+            self._journal, ports, self.queue, self.context, self._answerer, self.tools, self.files.recorder
         )
         self._run: asyncio.Task[RunEnded] | None = None
         self._compacting: asyncio.Future[CompactionOutcome] | None = None
-        self._beside: set[asyncio.Future[Any]] = set()
+        self.beside: set[asyncio.Future[Any]] = set()
+        """The user's own commands that run."""
         self._is_project_ready = True
         channel.subscribe(self._prepare_project)
 
@@ -157,12 +158,6 @@ class Agent:
 
         return Navigator(self._journal, self.ports, self.context, running=lambda: self.running)
 
-    async def lay_head(self) -> None:
-        """See to it that the path has the head of its next request, so that branches from here begin with its bytes."""
-        await self.context.warm()
-        await self.context.gather_tools()
-        self.context.ensure_head()
-
     def keep(self, *entries: Entry, then: Callable[[], None] = lambda: None) -> None:
         """Append entries now, or before the next step of a run, so that none of them parts a call from its result.
 
@@ -181,23 +176,8 @@ class Agent:
         return self._run is not None and not self._run.done()
 
     @property
-    def occupied(self) -> bool:
-        return self.running or bool(self._beside)
-
-    @property
     def live(self) -> LiveAnswer | None:
         return self._answerer.live
-
-    def subagent(self, call_id: str) -> "Agent | None":
-        return None if self._subagents is None else self._subagents.working.get(call_id)
-
-    @property
-    def question(self) -> PermissionRequest | None:
-        return self.questions.open
-
-    @property
-    def queue(self) -> QueueChanged:
-        return self._loop.queue.snapshot()
 
     @property
     def model(self) -> str:
@@ -210,9 +190,6 @@ class Agent:
     @property
     def mode(self) -> str:
         return self.context.mode
-
-    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
-        return self.channel.subscribe(callback)
 
     def context_size(self, at: int | None = None) -> ContextSize:
         return self.context.size(at)
@@ -230,9 +207,9 @@ class Agent:
         """Send a message: it starts a run, or waits for the next step, with ``follow_up`` for the end of the run."""
         parts = (TextPart(text=message),) if isinstance(message, str) else tuple(message)
         self._titles.begin(parts)
-        self._loop.queue.put(parts, follow_up=follow_up and self.running)
+        self.queue.append(QueuedMessage(parts, follow_up and self.running))
         if self.running:
-            self.channel.emit(self.queue)
+            self.channel.emit(self.queue.snapshot())
         else:
             self.retry()
 
@@ -260,16 +237,15 @@ class Agent:
         return True
 
     def take_back(self) -> str | None:
-        message = self._loop.queue.take_back()
-        self.channel.emit(self.queue)
+        message = self.queue.pop() if self.queue else None
+        self.channel.emit(self.queue.snapshot())
         return message.typed if message else None
 
     def interrupt(self) -> None:
-        for task in (self._run, self._compacting, *self._beside):
+        prepared = self.context.prepared
+        for task in (self._run, self._compacting, *self.beside, None if prepared is None else prepared.task):
             if task is not None:
                 task.cancel()
-        if self.context.prepared is not None:
-            self.context.prepared.cancel()
 
     def answer_permission(self, call_id: str, answer: PermissionAnswer) -> None:
         """Settle the open question; an answer to a question that is no longer open does nothing."""
@@ -280,10 +256,9 @@ class Agent:
             return
         self._is_project_ready = False
         self._run = asyncio.get_running_loop().create_task(self._loop.run())
-        self._run.add_done_callback(self._announce_end)
-
-    def _announce_end(self, run: "asyncio.Task[RunEnded]") -> None:
-        self.channel.emit(RunEnded("interrupted") if run.cancelled() else run.result())
+        self._run.add_done_callback(
+            lambda run: self.channel.emit(RunEnded("interrupted") if run.cancelled() else run.result())
+        )
 
     def _prepare_project(self, event: AgentEvent) -> None:
         """Look through the project while the model writes its first call; an answer without one has no use for it."""
@@ -341,12 +316,6 @@ class Agent:
         finally:
             self._compacting = None
 
-    def tell_of_note(self, note: str) -> None:
-        """Have the model know of a note the user wrote just now, where the session's head is older than it."""
-        if not self.running and any(isinstance(entry, SystemEntry) for entry in self.session.active_path()):
-            text = f"The user wrote into the project's notes: {note}"
-            self._journal.append(UserEntry(parts=(TextPart(text=text),), synthetic="remember"))
-
     async def prune(self) -> int:
         """Turn old tool outputs into placeholders now; returns the tokens freed, 0 when there was nothing to gain."""
         if self.running:
@@ -361,11 +330,11 @@ class Agent:
             self._journal.append(ModeChangeEntry(mode=self.mode))
         work = run_shell(command, self.ports, self.channel, self.files.recorder, excluded=excluded)
         task = asyncio.ensure_future(work)
-        self._beside.add(task)
+        self.beside.add(task)
         try:
             await asyncio.wait([task])
         finally:
-            self._beside.discard(task)
+            self.beside.discard(task)
             task.cancel()
         entry = interrupted(command, excluded=excluded) if task.cancelled() else task.result()
         self.keep(entry)
@@ -375,12 +344,6 @@ class Agent:
     def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"], *others: int) -> None:
         """Change the model's view of entries from the next request on; what is edited together is undone together."""
         self.keep(*(ContextEditEntry(target=target, action=action) for target in (target, *others)))
-
-    def replace_summary(self, text: str) -> None:
-        """Tell the model this text in place of the summary in force (ValueError without one); undone by moving back."""
-        from tui_agent.context.compaction import with_summary
-
-        self.keep(with_summary(resolve(self.session.active_path()), text, self.counter.entry))
 
     async def warm(self) -> None:
         await self.context.warm()
@@ -409,8 +372,9 @@ class Agent:
         """Interrupt the run and end what it started. The session stays open; it is the caller's."""
         self.interrupt()
         await self.wait_idle()
-        if self.context.prepared is not None:
-            await self.context.prepared.aclose()
+        if self.context.prepared is not None and (writing := self.context.prepared.task) is not None:
+            writing.cancel()
+            await asyncio.wait([writing])
         await self._titles.aclose()
         await self.tools.aclose()
         await self.tools.diagnostics.aclose()

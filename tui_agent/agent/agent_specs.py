@@ -3,7 +3,7 @@
 A primary one takes the place of the main agent (``/agent NAME``); a subagent is given a task and answers once.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -93,10 +93,6 @@ def load_specs(
     paths = ((path, place) for place in places for path in place.files("*.md") if not place.of_project or trusted())
     own = load_all("Agent", lambda path, folder: _spec(path, files, folder), paths, problems)
     return tuple({spec.name: spec for spec in (*builtin_specs(prompt), *own)}.values())
-
-
-def find_spec(name: str, specs: Sequence[AgentSpec]) -> AgentSpec | None:
-    return next((spec for spec in specs if spec.name == name), None)
 
 
 def _spec(path: Path, files: FileCache, folder: Folder) -> AgentSpec | None:

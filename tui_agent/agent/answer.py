@@ -104,16 +104,6 @@ class _Attempt:
         ]
         return ""
 
-    def draft(self) -> DraftText:
-        return DraftText(
-            text="".join(self.text),
-            reasoning="".join(self.reasoning),
-            calls=tuple(self.calls),
-            model=self.model,
-            started_at=self.started_at,
-            estimate=self.estimate,
-        )
-
     def entry(self, *, error: str | None = None, interrupted: bool = False) -> AssistantEntry:
         parts: list[AssistantPart] = []
         blob = self.finished.reasoning_blob if self.finished else None
@@ -254,8 +244,16 @@ class Answerer:
 
     def _save_draft(self) -> None:
         self._draft_timer = None
-        if self._attempt is not None:
-            self._session.save_draft(self._attempt.draft())
+        if (attempt := self._attempt) is not None:
+            draft = DraftText(
+                text="".join(attempt.text),
+                reasoning="".join(attempt.reasoning),
+                calls=tuple(attempt.calls),
+                model=attempt.model,
+                started_at=attempt.started_at,
+                estimate=attempt.estimate,
+            )
+            self._session.save_draft(draft)
 
     def save_unsaved(self) -> None:
         """Append an answer that could not be stored when it came, unless the user went elsewhere meanwhile."""
@@ -277,7 +275,7 @@ class Answerer:
             self._session.clear_draft()
             return None
         failed = attempt.entry(error=error.message)
-        self._ports.meter.add(failed)
+        self._ports.meter.spend(failed.cost, failed.usage.total if failed.usage is not None else 0)
         return self._session.append(failed, moves_leaf=False).id
 
     def _end_attempt(self) -> None:

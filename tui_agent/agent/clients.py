@@ -58,12 +58,6 @@ class CallCost:
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
 
-    def add(self, report: UsageReport) -> None:
-        before, now = self.usage.model_dump(), report.usage.model_dump()
-        self.usage = Usage(**{name: before[name] + now[name] for name in before})
-        if report.cost is not None:
-            self.cost = (self.cost or 0.0) + report.cost
-
 
 @dataclass(slots=True)
 class Completion:
@@ -96,8 +90,11 @@ async def complete(
                     answer.tool_calls += 1
                 case Finished():
                     answer.finish, answer.item = event.reason, event.reasoning_blob
-                case UsageReport():
-                    spent.add(event)
+                case UsageReport(usage=usage, cost=cost):
+                    before, now = spent.usage.model_dump(), usage.model_dump()
+                    spent.usage = Usage(**{name: before[name] + now[name] for name in before})
+                    if cost is not None:
+                        spent.cost = (spent.cost or 0.0) + cost
                 case _:
                     pass
     return answer

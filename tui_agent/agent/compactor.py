@@ -17,8 +17,8 @@ from typing import Literal
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.clients import CallCost, complete
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, CostKnown, Notice
-from tui_agent.agent.hooks.payloads import CompactAnswer
-from tui_agent.agent.hooks.preparation import committed_payload, compaction_payload
+from tui_agent.agent.hooks.payloads import AfterCompact, CompactAnswer
+from tui_agent.agent.hooks.preparation import compaction_payload
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError
 from tui_agent.context.budget import ContextSize, estimate_tokens, head_parts, measure, overhead_parts
@@ -360,7 +360,9 @@ class Compactor:
     def _append(self, entries: Iterable[Entry]) -> None:
         for entry in self._journal.append_many(entries):
             if isinstance(entry, CompactionEntry):
-                self._ports.hooks.tell(committed_payload(entry, self._ports.hooks.about))
+                hooks = self._ports.hooks
+                same = {"trigger", "summary", "first_kept_id", "tokens_before", "tokens_after", "model"}
+                hooks.tell(AfterCompact(about=hooks.about, entry=entry.id, **entry.model_dump(include=same)))
 
     def _overhead(self, model: str, path: Sequence[Entry]) -> tuple[tuple[str, int], ...]:
         head = resolve(path).system
@@ -373,12 +375,13 @@ class Compactor:
     def _measures(self, model: str) -> Measures:
         counter, limits = self._ports.directory.counter(model), self._ports.directory.limits(model)
         fixed = self.size(model).fixed
-
-        def size_of(path: Sequence[Entry]) -> int:
-            # Estimates on both sides: a report holds for what was sent, not for what would be.
-            return max(0, estimate_tokens(path, limits, counter) - fixed)
-
-        return Measures(size_of, counter.text, counter.entry, self._templates)
+        # Estimates on both sides: a report holds for what was sent, not for what would be.
+        return Measures(
+            lambda path: max(0, estimate_tokens(path, limits, counter) - fixed),
+            counter.text,
+            counter.entry,
+            self._templates,
+        )
 
 
 def _with_origin(entry: Entry, draft: Draft) -> Entry:
@@ -416,14 +419,13 @@ class PreparedSummary:
         self._session = journal.session
         self._channel = journal.channel
         self._ports = ports
-        self._task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None
+        """Writes it now."""
         self._place: _Place | None = None
-        self._draft: Draft | None = None
+        self.ready: Draft | None = None
+        """It, once it is written; see ``holds``."""
         self._model = ""
         self._tried: tuple[int, ...] | None = None
-
-    def is_ready(self, model: str) -> bool:
-        return self._draft is not None and self.holds(model)
 
     def holds(self, model: str) -> bool:
         place = self._place
@@ -437,15 +439,15 @@ class PreparedSummary:
 
     def is_wanted(self) -> bool:
         """Whether none is there or on its way, nor came to nothing since the user's last message."""
-        return self._task is None and self._draft is None and self._tried != self._occasion()
+        return self.task is None and self.ready is None and self._tried != self._occasion()
 
     def begin(self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]]) -> None:
         self._model = order.model
-        self._task = asyncio.get_running_loop().create_task(self._prepare(order, needless))
+        self.task = asyncio.get_running_loop().create_task(self._prepare(order, needless))
 
     async def draft(self, order: "CompactionOrder") -> "Draft | None":
         """Return what is ready as a draft for the path as it is now, None when it is not what is ordered."""
-        ready, place = self._draft, self._place
+        ready, place = self.ready, self._place
         if ready is None or place is None or order.focus or order.boundary is not None or not self.holds(order.model):
             return None
         if await self._ports.hooks.wanted("before_compact"):
@@ -460,8 +462,8 @@ class PreparedSummary:
     async def commit(self, order: "CompactionOrder") -> Commit | None:
         """Commit what is ready or about to be, None when it does not fit: then the ordinary way is left."""
         is_ordered = order.model == self._model and not order.focus and order.boundary is None
-        if self._task is not None and is_ordered:
-            await asyncio.wait([self._task])
+        if self.task is not None and is_ordered:
+            await asyncio.wait([self.task])
         draft = await self.draft(order)
         if draft is None:
             return None
@@ -473,25 +475,16 @@ class PreparedSummary:
 
     def committed(self, draft: "Draft") -> None:
         """Forget it if it is the one that was committed: its cost is the compaction's from now on."""
-        if self._draft is not None and self._draft.spent is draft.spent:
+        if self.ready is not None and self.ready.spent is draft.spent:
             self._forget()
             self._count(draft.spent, -1)
 
     def drop(self, why: str) -> None:
-        draft = self._draft
+        draft = self.ready
         self._forget()
         if draft is not None:
             cost = f"${draft.spent.cost:.4f}" if draft.spent.cost else f"{draft.spent.usage.total:,} tokens"
             self._channel.emit(Notice(f"A summary prepared for {cost} was dropped: {why}."))
-
-    def cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
-    async def aclose(self) -> None:
-        if (task := self._task) is not None:
-            task.cancel()
-            await asyncio.wait([task])
 
     async def _prepare(self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]]) -> None:
         spent, tried = CallCost(), self._occasion()
@@ -501,9 +494,9 @@ class PreparedSummary:
         except Exception:  # nothing that goes wrong beside the work may end it: it is summarised in the ordinary way
             log.exception("no summary prepared")
         finally:
-            is_wanted = self._task is asyncio.current_task()
+            is_wanted = self.task is asyncio.current_task()
             if is_wanted:
-                self._task, self._draft = None, drafted
+                self.task, self.ready = None, drafted
                 self._place = self._place if drafted is not None else None
             self._count(spent, 1)
         if is_wanted and drafted is None:
@@ -544,7 +537,7 @@ class PreparedSummary:
         return newest_user_id(path), *(0 if entry is None else entry.id for entry in made)
 
     def _forget(self) -> None:
-        task, self._task, self._place, self._draft = self._task, None, None, None
+        task, self.task, self._place, self.ready = self.task, None, None, None
         if task is not None:
             task.cancel()
 

@@ -92,21 +92,24 @@ class ContextInspector:
     async def timeline(self) -> list[Step]:
         """Return every request of the path, oldest first, and last the one that would be sent next."""
         session, outline = self._session, self._session.path_outline()
+        directory, settings = self._ports.directory, self._ports.settings
         returns, now = session.returns(), self._context.size()
         wanted = _of_kinds(outline, CHANGING_KINDS)
         next_one = Step(None, session.leaf, 0, self._context.model, now.fixed, now.total, now.window, not now.estimated)
 
         def look() -> list[Step]:
             shape = PathShape(outline.ids, session.reader.requests(), session.reader.load(wanted), returns)
-            steps = steps_of(shape, self._scale_of, self._context.settings().cache.ttl_seconds)
+            steps = steps_of(
+                shape,
+                lambda model: ModelScale(
+                    within(directory.limits(model), settings).window, directory.counter(model).calibrated
+                ),
+                self._context.settings().cache.ttl_seconds,
+            )
             marks = marks_after(shape, steps[-1].answer if steps else None)
             return [*steps, next_one._replace(marks=marks)]
 
         return await asyncio.to_thread(look)
-
-    def _scale_of(self, model: str) -> ModelScale:
-        limits = within(self._ports.directory.limits(model), self._ports.settings)
-        return ModelScale(limits.window, self._ports.directory.counter(model).calibrated)
 
     async def map_of(self, step: Step) -> ContextMap:
         if step.answer is None:
@@ -180,16 +183,12 @@ class ContextInspector:
         0 while it is warm, for a provider that never told of a cache, and below ``cache.warn_tokens``. What is pruned
         before a request that finds the cache cold is not counted.
         """
-        total, least = self._cached_total(warm=False), self._context.settings().cache.warn_tokens
+        total, least = self.cached_tokens(warm=False), self._context.settings().cache.warn_tokens
         plan = await self._context.plan_prune(Moment(cache_cold=True)) if total else None
         left = total - (plan.tokens_freed if plan is not None else 0)
         return left if left >= least else 0
 
-    def cached_tokens(self) -> int:
-        """Return the tokens of the next request that the provider should remember, 0 as for ``forgotten_tokens``."""
-        return self._cached_total(warm=True)
-
-    def _cached_total(self, *, warm: bool) -> int:
+    def cached_tokens(self, *, warm: bool = True) -> int:
         """Return the size of the next request if the cache is in this state and the size is worth a word, else 0."""
         state, least = self.known_cache(), self._context.settings().cache.warn_tokens
         if not least or state is None or state.warm is not warm:

@@ -6,7 +6,6 @@ choices.
 """
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 from tui_agent.agent.attachments import LOOKED_AT, files_back, room_for_files
 from tui_agent.agent.channel import EventChannel, Journal
 from tui_agent.agent.events import CacheMissed, Notice
-from tui_agent.agent.permissions import resumed_mode
+from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.prompt_head import Head
 from tui_agent.context.budget import (
@@ -56,7 +55,7 @@ from tui_agent.context.pruning import (
     under_pressure,
 )
 from tui_agent.context.request import CacheTtl, ImageRef, ModelRequest
-from tui_agent.context.settings import ContextSettings, ImageSettings
+from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.tokens import image_tokens, images_of
 from tui_agent.context.view import ContextView, resolve
@@ -70,7 +69,6 @@ from tui_agent.session.entries import (
     EffortChangeEntry,
     Entry,
     FilePart,
-    ImagePart,
     ModelChangeEntry,
     ReasoningPart,
     SystemEntry,
@@ -142,7 +140,8 @@ class ContextKeeper:
         self.model = view.model or self.model
         self.chosen_effort = view.effort.effort if view.effort is not None else self._first_effort
         if view.mode != self.mode:
-            self.mode = resumed_mode(view.mode, self._first_mode)
+            # It goes on as it was, but never in yolo.
+            self.mode = Mode.BUILD if view.mode == Mode.YOLO else view.mode or self._first_mode
 
     @property
     def effort(self) -> EffortInForce:
@@ -172,11 +171,6 @@ class ContextKeeper:
             if counter.exact:
                 await asyncio.to_thread(counter.warm)
             self._warmed.add(self.model)
-
-    async def gather_tools(self) -> None:
-        """Give servers that are still starting a moment, where their tools would get into the head."""
-        if self.head.is_due(self.model, self.mode):
-            await self._ports.mcp.settle()
 
     def ensure_head(self) -> None:
         """See to it that the path has the head of this model and mode, and its effort; see ``Head.ensure``."""
@@ -223,6 +217,8 @@ class ContextKeeper:
     def next_request(self, *, tools_allowed: bool = True) -> ModelRequest:
         traits = self._ports.directory.traits(self.model)
         request = project(self.path(), traits, self._templates)
+        parts = (part for message in request.messages for part in message.content)
+        wanted = dict.fromkeys(part.blob for part in parts if isinstance(part, ImageRef))
         return replace(
             request,
             tool_choice="auto" if tools_allowed else "none",
@@ -230,7 +226,7 @@ class ContextKeeper:
             effort=self.effort.level,
             session=self._ports.cache_session or self._session.id,
             cache_ttl=self._cache_ttl(self._ports.clock()),
-            blobs=self._images(request),
+            blobs={digest: data for digest in wanted if (data := self._ports.blob(digest)) is not None},
         )
 
     def _room_for_answer(self) -> int:
@@ -269,25 +265,22 @@ class ContextKeeper:
         if (trigger := self._trigger(size)) is not None:
             await self._compact_when_due(trigger)
         elif size.threshold is None and size.total > size.window - size.reserve:
-            raise ContextFullError(f"{describe_full(size)} {HoldReason.OFF.value}")
+            raise ContextFullError(HoldReason.OFF.value, size)
         self.ensure_head()
-        self._look_ahead()
-
-    def _look_ahead(self) -> None:
+        # Soon full: the summary is written before it is needed.
         if self.prepared is not None:
             self.prepared.review(self.model)
         path, size, settings = self._session.active_path(), self.size(), self.settings().compaction
         keep = kept_ahead(size, tokens_per_step(path), settings)
-        if keep is None or self._hold("threshold") or not self.compactor.prepared.is_wanted():
-            return
-        order = replace(self.order("threshold", None), keep_recent=keep)
-        self.compactor.prepared.begin(order, self._will_prune)
+        if keep is not None and not self._hold("threshold") and self.compactor.prepared.is_wanted():
+            order = replace(self.order("threshold", None), keep_recent=keep)
+            self.compactor.prepared.begin(order, self._will_prune)
 
     async def _will_prune(self) -> bool:
         size = self.size()
         left = self.room_left()
         full = replace(size, history=size.history + left, total=size.total + left)
-        return await self._plan_prune(Moment(), self.model, full) is not None
+        return await self.plan_prune(Moment(), size=full) is not None
 
     @property
     def prepared(self) -> "PreparedSummary | None":
@@ -295,7 +288,8 @@ class ContextKeeper:
 
     @property
     def has_summary(self) -> bool:
-        return self.prepared is not None and self.prepared.is_ready(self.model)
+        prepared = self.prepared
+        return prepared is not None and prepared.ready is not None and prepared.holds(self.model)
 
     async def compact_as_asked(self) -> None:
         while self.pending is not None:
@@ -314,7 +308,7 @@ class ContextKeeper:
         outcome = CompactionOutcome(held.value) if held else await self.compact("overflow")
         # What was refused because there is nothing to gain is refused without a model too.
         if outcome.problem and not (outcome.cancelled or outcome.refused) and held is not HoldReason.OFF:
-            outcome = await self._compact_by_rule("overflow", outcome.problem)
+            outcome = await self.compact("overflow", by_rule=outcome.problem)
         if outcome.problem:
             said = error.message if error.message.rstrip().endswith((".", "!", "?")) else f"{error.message}."
             raise ContextFullError(f"{said} {outcome.problem}", compacted=held is None)
@@ -345,20 +339,35 @@ class ContextKeeper:
         return True
 
     async def compact(
-        self, trigger: "Trigger", focus: str | None = None, *, for_model: str | None = None, boundary: int | None = None
+        self,
+        trigger: "Trigger",
+        focus: str | None = None,
+        *,
+        for_model: str | None = None,
+        boundary: int | None = None,
+        by_rule: str | None = None,
     ) -> "CompactionOutcome":
         """Summarise the history; an automatic compaction in the middle of a turn tells the model to go on.
 
         With ``for_model`` the result fits that model's window; the summary is written by the one used up to now. With
-        ``boundary`` only what is before that entry is summarised.
+        ``boundary`` only what is before that entry is summarised. ``by_rule`` is the problem that the model's summary
+        had: then there is one without a model, because otherwise the work would stop.
         """
-        in_turn = trigger != "manual" and self._in_turn()
-        self._prune_images()
+        message = newest_message(self._session.active_path())
+        in_turn = trigger != "manual" and isinstance(message, ToolResultEntry)
+        if by_rule is None:
+            self._prune_images()
         order = self.order(trigger, focus, boundary)
         if for_model is not None:
             order = replace(order, model=for_model, summariser=self.model)
-        outcome = await self.compactor.compact(order)
-        return await self._go_on(outcome, in_turn=in_turn)
+        outcome = await self.compactor.compact(order, without_model=by_rule is not None)
+        if by_rule is not None and outcome.problem is None:
+            self._channel.emit(Notice(f"{by_rule} Compacted by rule, without a model, to go on.", "warning", "undo"))
+        if outcome.problem is None and not outcome.pruned and in_turn:
+            if not self.settings().compaction.resume:
+                raise CompactedError
+            await self._go_on()
+        return outcome
 
     async def prune(self, moment: Moment) -> int:
         """Turn old outputs into placeholders if the moment is right; returns the tokens freed."""
@@ -375,18 +384,20 @@ class ContextKeeper:
             return
         counter = self._ports.directory.counter(self.model)
 
-        def tokens(image: ImagePart) -> int:
-            return counter.calibrated(image_tokens(image.width, image.height, self.model))
-
-        plan = plan_image_prune(resolve(path), settings, self.size().budget, tokens)
+        plan = plan_image_prune(
+            resolve(path),
+            settings,
+            self.size().budget,
+            lambda image: counter.calibrated(image_tokens(image.width, image.height, self.model)),
+        )
         if plan is not None:
             self._journal.append(plan.entry())
-            if told := never_sent(path, plan, settings):
+            seen, targets = newest_seen(path), set(plan.targets)
+            if unseen := sum(len(images_of(one)) for one in path if one.id in targets and one.id > seen):
+                what = "1 new image is" if unseen == 1 else f"{unseen} new images are"
+                most = f"{settings.max_count} images, and of the history's room {settings.max_tokens_share:.0%}"
+                told = f"{what} not sent: a request holds at most {most} (settings: images)."
                 self._channel.emit(Notice(told, "warning"))
-
-    async def plan_prune(self, moment: Moment) -> PrunePlan | None:
-        """Return what ``prune`` would do, None when the moment is not right or there is nothing to gain."""
-        return await self._plan_prune(moment, self.model, self.size())
 
     async def ahead(self, model: str) -> SwitchAhead:
         limits, counter = self._ports.directory.limits(model), self._ports.directory.counter(model)
@@ -396,11 +407,18 @@ class ContextKeeper:
             # It gets the entries themselves.
             path = [*self._session.path(), ModelChangeEntry(id=path[-1].id + 1, model=model)]
         size = await asyncio.to_thread(meter.measure, path)
-        plan = await self._plan_prune(Moment(model_switched=True), model, size)
+        plan = await self.plan_prune(Moment(model_switched=True), model, size)
         return SwitchAhead(now, size, size.total - (plan.tokens_freed if plan is not None else 0))
 
-    async def _plan_prune(self, moment: Moment, model: str, size: ContextSize) -> PrunePlan | None:
-        """Plan a prune; it reads all there is to prune, so a thread does it."""
+    async def plan_prune(
+        self, moment: Moment, model: str | None = None, size: ContextSize | None = None
+    ) -> PrunePlan | None:
+        """Return what ``prune`` would do, None when the moment is not right or there is nothing to gain.
+
+        ``model`` and ``size`` are those of the next request where none are given. It reads all there is to prune, so a
+        thread does it.
+        """
+        model, size = self.model if model is None else model, size or self.size()
         settings, view = self._ports.settings.for_model(model), self._view()
         reason = occasion(settings.prune, size, moment)
         if reason is None:
@@ -447,32 +465,21 @@ class ContextKeeper:
                 self._channel.emit(Notice(f"Compaction did not help: {problem}", "warning", "compact"))
             return
         if held is not HoldReason.OFF and not outcome.cancelled:
-            problem = (await self._compact_by_rule(trigger, problem)).problem
+            problem = (await self.compact(trigger, by_rule=problem)).problem
         if problem is not None:
-            raise ContextFullError(f"{describe_full(self.size())} {problem}", compacted=held is None)
+            raise ContextFullError(problem, self.size(), compacted=held is None)
 
-    async def _compact_by_rule(self, trigger: "Trigger", problem: str) -> "CompactionOutcome":
-        """Compact without a model, because otherwise the work would stop."""
-        in_turn = self._in_turn()
-        outcome = await self.compactor.compact(self.order(trigger, None), without_model=True)
-        if outcome.problem is None:
-            self._channel.emit(Notice(f"{problem} Compacted by rule, without a model, to go on.", "warning", "undo"))
-        return await self._go_on(outcome, in_turn=in_turn)
-
-    async def _go_on(self, outcome: "CompactionOutcome", *, in_turn: bool) -> "CompactionOutcome":
-        if outcome.problem is None and not outcome.pruned and in_turn:
-            if not self.settings().compaction.resume:
-                raise CompactedError
-            files: tuple[FilePart, ...] = ()
-            if room := room_for_files(self.size(), self.settings()):
-                newest_ids = self._session.path_outline().ids[-LOOKED_AT:]
-                recent = await asyncio.to_thread(self._session.entries, newest_ids)
-                counter = self._ports.directory.counter(self.model)
-                files = await asyncio.to_thread(files_back, recent, self._view(), self._ports.project, room, counter)
-            told = (TextPart(text=self._ports.prompt("files_back")), *files) if files else ()
-            text = TextPart(text=self._ports.prompt("continue"))
-            self._journal.append(UserEntry(parts=(*told, text), synthetic="continue"))
-        return outcome
+    async def _go_on(self) -> None:
+        """Tell the model to go on after a compaction, and what the files hold that it worked on."""
+        files: tuple[FilePart, ...] = ()
+        if room := room_for_files(self.size(), self.settings()):
+            newest_ids = self._session.path_outline().ids[-LOOKED_AT:]
+            recent = await asyncio.to_thread(self._session.entries, newest_ids)
+            counter = self._ports.directory.counter(self.model)
+            files = await asyncio.to_thread(files_back, recent, self._view(), self._ports.project, room, counter)
+        told = (TextPart(text=self._ports.prompt("files_back")), *files) if files else ()
+        text = TextPart(text=self._ports.prompt("continue"))
+        self._journal.append(UserEntry(parts=(*told, text), synthetic="continue"))
 
     def _hold(self, trigger: "Trigger") -> HoldReason | None:
         return hold(self._session.active_path(), self.settings().compaction, self.compactor.failures, trigger)
@@ -520,26 +527,6 @@ class ContextKeeper:
     def _cache_cold(self) -> bool:
         return not self.cache_state().warm
 
-    def _in_turn(self) -> bool:
-        return isinstance(newest_message(self._session.active_path()), ToolResultEntry)
-
-    def _images(self, request: ModelRequest) -> dict[str, bytes]:
-        parts = (part for message in request.messages for part in message.content)
-        wanted = {part.blob for part in parts if isinstance(part, ImageRef)}
-        found = {digest: self._ports.blob(digest) for digest in wanted}
-        return {digest: data for digest, data in found.items() if data is not None}
-
-
-def never_sent(path: Sequence[Entry], plan: PrunePlan, settings: ImageSettings) -> str | None:
-    """Return a sentence on the images of a plan that no model has seen, None when there are none."""
-    seen, targets = newest_seen(path), set(plan.targets)
-    unseen = sum(len(images_of(entry)) for entry in path if entry.id in targets and entry.id > seen)
-    if not unseen:
-        return None
-    what = "1 new image is" if unseen == 1 else f"{unseen} new images are"
-    most = f"{settings.max_count} images, and of the history's room {settings.max_tokens_share:.0%}"
-    return f"{what} not sent: a request holds at most {most} (settings: images)."
-
 
 _WAYS_OUT = {
     "/compact": "summarise the history now, with a focus if you like",
@@ -552,7 +539,9 @@ _WAYS_OUT = {
 class ContextFullError(UserFacingError):
     """The next request does not fit; the message offers choices, to compact only if it was not just ``compacted``."""
 
-    def __init__(self, why: str, *, compacted: bool = False) -> None:
+    def __init__(self, why: str, size: ContextSize | None = None, *, compacted: bool = False) -> None:
+        if size is not None:
+            why = f"The context is full: {size.total:,} of {size.window:,} tokens. {why}"
         choices = "; ".join(f"{command}: {does}" for command, does in list(_WAYS_OUT.items())[compacted:])
         super().__init__(f"{why} What you can do: {choices}.")
 
@@ -562,10 +551,6 @@ class CompactedError(UserFacingError):
 
     def __init__(self) -> None:
         super().__init__("Compacted, and compaction.resume is off: send a message to go on.")
-
-
-def describe_full(size: ContextSize) -> str:
-    return f"The context is full: {size.total:,} of {size.window:,} tokens."
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,11 +71,6 @@ class ContextMap:
                 found[block.standing] = found.get(block.standing, 0) + block.tokens
         return found
 
-    @property
-    def drift(self) -> int:
-        """What the measured size is more than the estimate; 0 while nothing was reported."""
-        return self.size.total - self.estimate
-
 
 @dataclass(frozen=True, slots=True)
 class MapChange:
@@ -132,8 +127,17 @@ def context_map(
     weights = Weights(view, counter, RequestModel(asked.model, asked.vision))
     found = standings(path, view)
     rows = [*_head_rows(view, weights, counter), *_history_rows(view, path, weights, counter, found)]
-    blocks = _sized(rows, cached)
-    return ContextMap(blocks=blocks, size=size or measure(path, limits, settings, counter))
+    # They are rounded so that they add up to the rounded whole.
+    total = round(sum(tokens for _, tokens in rows))
+    blocks: list[ContextBlock] = []
+    running, before = 0.0, 0
+    for block, tokens in rows:
+        running += tokens
+        upto = round(running)
+        is_cached = bool(block.origin) and cached.issuperset(block.origin)
+        blocks.append(replace(block, tokens=upto - before, cached=is_cached, following=total - before))
+        before = upto
+    return ContextMap(blocks=tuple(blocks), size=size or measure(path, limits, settings, counter))
 
 
 def _head_rows(view: ContextView, weights: Weights, counter: TokenCounter) -> Iterator[tuple[ContextBlock, float]]:
@@ -179,20 +183,6 @@ def _history_rows(
             hidden=0 if view.is_open(entry.id) else max(0, counter.calibrated(whole - tokens)),
         )
         yield block, counter.calibration.apply(tokens)
-
-
-def _sized(rows: Sequence[tuple[ContextBlock, float]], cached: frozenset[int]) -> tuple[ContextBlock, ...]:
-    """Round so that the blocks add up to the rounded whole, and say what follows each."""
-    total = round(sum(tokens for _, tokens in rows))
-    blocks: list[ContextBlock] = []
-    running, before = 0.0, 0
-    for block, tokens in rows:
-        running += tokens
-        upto = round(running)
-        is_cached = bool(block.origin) and cached.issuperset(block.origin)
-        blocks.append(replace(block, tokens=upto - before, cached=is_cached, following=total - before))
-        before = upto
-    return tuple(blocks)
 
 
 def _ages(path: Sequence[Entry]) -> dict[int, tuple[int, int]]:

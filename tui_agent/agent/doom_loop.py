@@ -106,7 +106,10 @@ def detect(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_
 def was_refused(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES) -> bool:
     """Return True if a loop was refused since the user's last word: without a user, the next one ends the run."""
     calls = _calls(path, rules.problem_of, call_id)
-    return any(call.denied and _detect(calls[: index + 1], rules) for index, call in enumerate(calls[:-1]))
+    return any(
+        call.answer is not None and call.answer.status is ToolStatus.DENIED and _detect(calls[: index + 1], rules)
+        for index, call in enumerate(calls[:-1])
+    )
 
 
 @dataclass(frozen=True)
@@ -116,10 +119,6 @@ class _Call:
     part: ToolCallPart
     answer: ToolResultEntry | None
     problem_of: Callable[[str, str], str]
-
-    @property
-    def denied(self) -> bool:
-        return self.answer is not None and self.answer.status is ToolStatus.DENIED
 
     @cached_property
     def key(self) -> str:

@@ -18,7 +18,7 @@ from dataclasses import field
 from typing import Literal
 
 from tui_agent.agent.answer import Answerer, RepeatingAnswer
-from tui_agent.agent.channel import EventChannel, Journal
+from tui_agent.agent.channel import Journal
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.clients import NO_MODEL
 from tui_agent.agent.context_keeper import CompactedError, ContextFullError, ContextKeeper
@@ -26,14 +26,14 @@ from tui_agent.agent.doom_loop import REPEATING
 from tui_agent.agent.events import AgentEvent, JobsChanged, MessageRefused, Notice, QueueChanged, RunEnded, RunStarted
 from tui_agent.agent.hooks.payloads import RunEnd
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.agent.run_budget import BudgetUsedUpError, time_is_up
+from tui_agent.agent.run_budget import BudgetUsedUpError
 from tui_agent.agent.shell import run_check
 from tui_agent.agent.tool_runner import StopRunError, ToolRunner
 from tui_agent.context.templates import fill
 from tui_agent.context.view import EntryState, resolve
 from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.processes.jobs import Jobs, JobState
+from tui_agent.processes.jobs import Jobs
 from tui_agent.safe_text import one_line
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -46,7 +46,6 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import newest, newest_message, newest_sent, since, typed_text
-from tui_agent.session.session import Session
 from tui_agent.tools.job import job_line
 
 JOB_ENDED = "job"
@@ -54,11 +53,10 @@ JOB_ENDED = "job"
 
 
 def make_jobs(emit: Callable[[AgentEvent], None]) -> Jobs:
-
-    def ended(state: JobState) -> None:
-        emit(Notice(job_line(state), "warning" if state.exit_code else "information"))
-
-    jobs = Jobs(lambda: emit(JobsChanged(tuple(jobs))), on_end=ended)
+    jobs = Jobs(
+        lambda: emit(JobsChanged(tuple(jobs))),
+        on_end=lambda job: emit(Notice(job_line(job), "warning" if job.exit_code else "information")),
+    )
     return jobs
 
 
@@ -82,44 +80,24 @@ class QueuedMessage:
     follow_up: bool
 
     @property
-    def text(self) -> str:
-        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
-
-    @property
     def typed(self) -> str:
         return typed_text(self.parts)
 
 
-class MessageQueue:
+class MessageQueue(deque[QueuedMessage]):
     """First in, first out for each of the two kinds; last in, first back for the user who changes their mind."""
 
-    def __init__(self) -> None:
-        self._messages: deque[QueuedMessage] = deque()
-
-    def __bool__(self) -> bool:
-        return bool(self._messages)
-
-    def put(self, parts: tuple[UserPart, ...], *, follow_up: bool) -> None:
-        self._messages.append(QueuedMessage(parts, follow_up))
-
     def take_steering(self) -> list[QueuedMessage]:
-        taken = [message for message in self._messages if not message.follow_up]
-        self._messages = deque(message for message in self._messages if message.follow_up)
+        taken = [message for message in self if not message.follow_up]
+        left = [message for message in self if message.follow_up]
+        self.clear()
+        self.extend(left)
         return taken
-
-    def put_back(self, messages: Sequence[QueuedMessage]) -> None:
-        self._messages.extendleft(reversed(messages))
-
-    def take_follow_up(self) -> QueuedMessage | None:
-        return self._messages.popleft() if self._messages else None
-
-    def take_back(self) -> QueuedMessage | None:
-        return self._messages.pop() if self._messages else None
 
     def snapshot(self) -> QueueChanged:
         return QueueChanged(
-            steer=tuple(message.typed for message in self._messages if not message.follow_up),
-            follow_up=tuple(message.typed for message in self._messages if message.follow_up),
+            steer=tuple(message.typed for message in self if not message.follow_up),
+            follow_up=tuple(message.typed for message in self if message.follow_up),
         )
 
 
@@ -156,20 +134,12 @@ class Loop:
     greeting: str = ""
     """What hooks want the model to be told with the first message."""
 
-    @property
-    def session(self) -> Session:
-        return self.journal.session
-
-    @property
-    def channel(self) -> EventChannel:
-        return self.journal.channel
-
     async def run(self) -> RunEnded:
-        self.channel.emit(RunStarted())
+        self.journal.channel.emit(RunStarted())
         self.step, self.failed_checks, self.has_called, self.check = 0, 0, False, None
         with self.ports.meter.run(self.ports.budget), self.tools.diagnostics.during_run():
             ended = await self._run_to_its_end()
-        answer = newest(self.session.active_path(), AssistantEntry)
+        answer = newest(self.journal.session.active_path(), AssistantEntry)
         text, hooks = answer.text if answer is not None else "", self.ports.hooks
         hooks.tell(RunEnd(about=hooks.about, reason=ended.reason, error=ended.error, steps=ended.steps, answer=text))
         return ended
@@ -183,7 +153,8 @@ class Loop:
         except asyncio.CancelledError:
             ended = RunEnded("interrupted", steps=self.step)
             if self.ports.meter.is_time_up:
-                ended = RunEnded("budget", time_is_up(self.ports.budget), self.step, budget="time")
+                over = f"Stopped: the {self.ports.budget.seconds or 0:g} s for this run are over."
+                ended = RunEnded("budget", f"{over} What was done until then is kept.", self.step, budget="time")
         except BudgetUsedUpError as over:
             ended = RunEnded("budget", str(over), self.step, budget=over.kind)
         except ModelError as error:
@@ -214,7 +185,7 @@ class Loop:
 
     async def _work(self) -> RunEnded:
         await self.context.warm()
-        await self.context.gather_tools()
+        await self.context.head.gather_tools(self.context.model, self.context.mode)
         self.answerer.save_unsaved()
         while True:
             self._append_held_back()
@@ -227,7 +198,7 @@ class Loop:
                     await self._settle_files()
                     if await self._must_go_on():
                         continue
-                    answer = newest_message(self.session.active_path())
+                    answer = newest_message(self.journal.session.active_path())
                     is_cut = self.step > 0 and isinstance(answer, AssistantEntry) and answer.finish == "length"
                     return RunEnded("length" if is_cut else "done", steps=self.step, check=self.check)
                 self._append(ended_jobs(self.tools.jobs))
@@ -263,7 +234,7 @@ class Loop:
         wanted = self.ports.check
         if wanted is None or not self.has_called:
             return False
-        self.channel.emit(Notice(f"Running the check: {one_line(wanted.command, 100)}"))
+        self.journal.channel.emit(Notice(f"Running the check: {one_line(wanted.command, 100)}"))
         entry = await run_check(wanted.command, self.ports, self.tools.gate.view(), self.recorder)
         await self._settle_files()
         self.journal.append(entry)
@@ -308,7 +279,7 @@ class Loop:
 
     def _tell_unread(self, problem: str) -> None:
         """Tell the model that a call it wrote as text can't be read; raises StopRunError if it was told just before."""
-        for entry in reversed(self.session.active_path()[:-1]):
+        for entry in reversed(self.journal.session.active_path()[:-1]):
             if isinstance(entry, UserEntry) and entry.synthetic == UNREAD_CALL:
                 raise StopRunError(f"The model writes its tool calls as text that can't be read. {problem}")
             if isinstance(entry, AssistantEntry) and entry.tool_calls:
@@ -318,12 +289,12 @@ class Loop:
         self.journal.append(_synthetic(UNREAD_CALL, f"{self.ports.prompt('unread_call').strip()}\n\n{problem}"))
 
     async def _attach_instructions(self) -> None:
-        path, knowledge = self.session.active_path(), self.ports.knowledge
+        path, knowledge = self.journal.session.active_path(), self.ports.knowledge
         results = [entry.metadata for entry in since(path, AssistantEntry) if isinstance(entry, ToolResultEntry)]
         touched = tuple(dict.fromkeys(name for row in results for name in (*row.read_files, *row.modified_files)))
         found = await asyncio.to_thread(knowledge.nearby, touched, {*_shown(path), *touched}) if touched else ()
         if problem := knowledge.take_problems():
-            self.channel.emit(Notice(problem, "warning"))
+            self.journal.channel.emit(Notice(problem, "warning"))
         if found:
             files = (FilePart(path=item.name, text=item.text) for item in found)
             intro = TextPart(text=self.ports.prompt("nearby_instructions"))
@@ -334,29 +305,38 @@ class Loop:
         working = self.step > 0 and not self._nothing_left()
         waiting = self.queue.snapshot()
         await self._admit(self.queue.take_steering(), mid_run=working)
-        if self._nothing_left() and (follow_up := self.queue.take_follow_up()):
-            await self._admit([follow_up], mid_run=False)
-        if self._is_cut_off():
+        if self._nothing_left() and self.queue:
+            await self._admit([self.queue.popleft()], mid_run=False)
+        last = newest_message(self.journal.session.active_path())
+        if (
+            isinstance(last, AssistantEntry)
+            and last.finish in {"interrupted", "error"}
+            and last.text.strip()
+            and not last.tool_calls
+        ):
             # A request may not end in an answer, and half of one is no end.
             self.journal.append(_synthetic("continue", self.ports.prompt("continue")))
         if self.queue.snapshot() != waiting:
-            self.channel.emit(self.queue.snapshot())
+            self.journal.channel.emit(self.queue.snapshot())
 
     async def _admit(self, messages: Sequence[QueuedMessage], *, mid_run: bool) -> None:
         """Append the messages that no hook refuses, each followed by what hooks tell the model about it."""
         refused = ""
         for index, message in enumerate(messages):
             try:
-                self.greeting += await self.ports.hooks.session_start(resumed=bool(self.session.info.first_message))
-                answer = await self.ports.hooks.user_prompt(message.text, mid_run=mid_run)
+                self.greeting += await self.ports.hooks.session_start(
+                    resumed=bool(self.journal.session.info.first_message)
+                )
+                text = "\n".join(part.text for part in message.parts if isinstance(part, TextPart))
+                answer = await self.ports.hooks.user_prompt(text, mid_run=mid_run)
                 if answer.block:
                     refused = answer.message or "no reason given"
-                    self.channel.emit(MessageRefused(message.typed, refused))
+                    self.journal.channel.emit(MessageRefused(message.typed, refused))
                     continue
                 self.journal.append(UserEntry(parts=message.parts, mid_run=mid_run))
             except (asyncio.CancelledError, StoreError):
-                self.queue.put_back(messages[index:])
-                self.channel.emit(self.queue.snapshot())
+                self.queue.extendleft(reversed(messages[index:]))
+                self.journal.channel.emit(self.queue.snapshot())
                 raise
             told = "\n\n".join(filter(None, [self.greeting, answer.context]))
             self.greeting = ""
@@ -366,21 +346,15 @@ class Loop:
             raise StopRunError(f"A hook refused the message: {refused}")
 
     def _nothing_left(self) -> bool:
-        entry = newest_message(self.session.active_path())
+        entry = newest_message(self.journal.session.active_path())
         if isinstance(entry, AssistantEntry):
             return not entry.tool_calls and entry.finish in {"stop", "length", "content_filter"}
         return entry is None
 
     def _is_paused(self) -> bool:
         """Whether the provider wants to go on with the newest answer: nothing may be said in between."""
-        entry = newest_sent(self.session.active_path())
+        entry = newest_sent(self.journal.session.active_path())
         return isinstance(entry, AssistantEntry) and entry.finish == "pause" and not entry.tool_calls
-
-    def _is_cut_off(self) -> bool:
-        entry = newest_message(self.session.active_path())
-        if not isinstance(entry, AssistantEntry) or entry.tool_calls:
-            return False
-        return entry.finish in {"interrupted", "error"} and bool(entry.text.strip())
 
     def _append(self, entry: Entry | None) -> None:
         if entry is not None:

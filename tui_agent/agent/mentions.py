@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from tui_agent.lazy import LazyPattern, dataclass
 
@@ -56,21 +55,18 @@ def file_mentions(text: str) -> list[FileMention]:
         is_decorator = not {".", "/"} & set(written) or _DECLARATION.match(text, match.end())
         is_word = "\n" in text and begins_line and bool(is_decorator)
         if written and (written not in found or found[written].in_code):
-            found[written] = replace(_file(written), in_code=ticks % 2 == 1 or is_word or "(" in written)
+            is_code = ticks % 2 == 1 or is_word or "(" in written
+            found[written] = FileMention(written, written, in_code=is_code)
+            if lines := _RANGE.fullmatch(written):
+                first = max(1, int(lines[2]))
+                last = max(first, int(lines[3])) if lines[3] else first
+                found[written] = FileMention(written, lines[1], first, last, is_code)
     return list(found.values())
 
 
 def entry_mentions(text: str) -> list[int]:
     """Return the numbers of the entries a message names with ``#412``, each once."""
     return list(dict.fromkeys(int(match[1]) for match in _words(_ENTRY, text)))
-
-
-def _file(written: str) -> FileMention:
-    found = _RANGE.fullmatch(written)
-    if found is None:
-        return FileMention(written, written)
-    first = max(1, int(found[2]))
-    return FileMention(written, found[1], first, max(first, int(found[3])) if found[3] else first)
 
 
 def _words(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

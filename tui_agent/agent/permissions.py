@@ -72,14 +72,11 @@ class Rule:
         A rule that allows has to match the need as it is; one against it also matches its other spellings. The other
         spelling of a host is the command that wants it: either may be named.
         """
-        if not self.is_about(need.permission.value) and not self.names_tool(tool):
+        if not fnmatchcase(need.permission.value, self.permission) and not self.names_tool(tool):
             return False
         named = self.action is Action.ALLOW and need.permission is not Permission.NETWORK
         texts = (need.pattern,) if named else (need.pattern, *need.aliases)
         return any(self._fits(text, need.permission) for text in texts)
-
-    def is_about(self, name: str) -> bool:
-        return fnmatchcase(name, self.permission)
 
     def names_tool(self, tool: str) -> bool:
         """Whether the rule names a tool. ``read`` and others are permissions, whatever tools are called."""
@@ -226,7 +223,7 @@ def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
     if not need.permission.runs or not need.sandboxed or need.changes:
         return False
     against = (rule for rule in rules if rule.action is not Action.ALLOW and rule.pattern != "*")
-    return not (need.unclear and any(rule.is_about(need.permission.value) for rule in against))
+    return not (need.unclear and any(fnmatchcase(need.permission.value, rule.permission) for rule in against))
 
 
 def is_named(address: str, said: Iterable[str]) -> bool:
@@ -341,11 +338,6 @@ PLAN_RULE = Rule("*", "*", Action.DENY)
 
 def next_mode(mode: str) -> Mode:
     return CYCLE[(CYCLE.index(Mode(mode)) + 1) % len(CYCLE)] if mode in CYCLE else Mode.BUILD
-
-
-def resumed_mode(mode: str | None, default: str) -> str:
-    """Return the mode of a session that is opened again: what it was, but never yolo."""
-    return default if mode is None else Mode.BUILD if mode == Mode.YOLO else mode
 
 
 def view_in_mode(rules: Iterable[Rule], mode: str) -> View:

@@ -153,9 +153,6 @@ class Owner(Protocol):
     @property
     def running(self) -> bool: ...
 
-    @property
-    def model(self) -> str: ...
-
     def keep(self, *entries: Entry) -> None:
         """Append entries now, or before the next step of a run."""
         ...

@@ -3,10 +3,11 @@
 import asyncio
 import re
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from tui_agent.agent.agent_specs import AgentSpec
-from tui_agent.agent.attachments import LoadNamed, Naming, Prepared, load_message
+from tui_agent.agent.attachments import Naming, Prepared, load_message
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.knowledge.commands import SHELL, UserCommand, fill_command
 from tui_agent.agent.mcp.records import McpError
@@ -27,20 +28,16 @@ async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str 
     ``piped`` is added to it as it is: nobody typed it, so what it names is not looked at.
     """
     await asyncio.to_thread(ports.knowledge.load)
+    prepared = None
     if found := _COMMAND.fullmatch(text.strip()):
         prepared = await prepare_command(found[1].lower(), (found[2] or "").strip(), session, ports)
-        if prepared is not None:
-            return replace(prepared, parts=_with(prepared.parts, piped))
-    loaded = await load_message(text, ports.cwd, session, ports.put_blob, named=load_named(ports))
-    return replace(loaded, parts=_with(loaded.parts, piped))
-
-
-def _with(parts: tuple[UserPart, ...], piped: str) -> tuple[UserPart, ...]:
-    first = parts[0]
+    if prepared is None:
+        prepared = await load_message(text, ports.cwd, session, ports.put_blob, named=partial(load_named, ports))
+    first = prepared.parts[0]
     if not piped or not isinstance(first, TextPart):
-        return parts
-    text = "\n\n".join(filter(str.strip, [first.text, piped]))
-    return (first.model_copy(update={"text": text}), *parts[1:])
+        return prepared
+    first = first.model_copy(update={"text": "\n\n".join(filter(str.strip, [first.text, piped]))})
+    return replace(prepared, parts=(first, *prepared.parts[1:]))
 
 
 async def prepare_command(name: str, arguments: str, session: Session, ports: AgentPorts) -> Prepared | None:
@@ -96,7 +93,8 @@ async def _filled(command: UserCommand, arguments: str, session: Session, ports:
 
     text, own_text = await fill_command(command, arguments, run)
     naming = Naming(own_text, ports.project if command.of_project else None, arguments)
-    loaded = await load_message(text, ports.cwd, session, ports.put_blob, naming=naming, named=load_named(ports))
+    named = partial(load_named, ports)
+    loaded = await load_message(text, ports.cwd, session, ports.put_blob, naming=naming, named=named)
     return replace(loaded, model=command.model, mode=mode)
 
 
@@ -128,18 +126,14 @@ def all_named(ports: AgentPorts) -> tuple[Named, ...]:
     return (*agents, *resources, *templates)
 
 
-def load_named(ports: AgentPorts) -> LoadNamed:
-    """Return what finds the parts for a name: for an agent, what has the model give it the task."""
-
-    async def load(name: str) -> tuple[UserPart, ...]:
-        if gives_tasks(ports) and name in subagents_of(ports):
-            text = fill(ports.prompt("agent_mention"), name=name)
-            return (FilePart(path=f"{AGENT_PREFIX}{name}", text=text),)
-        if ":" not in name:
-            return ()
-        try:
-            return await ports.mcp.resource(name, ports.put_blob)
-        except McpError:
-            return ()
-
-    return load
+async def load_named(ports: AgentPorts, name: str) -> tuple[UserPart, ...]:
+    """Return the parts for a name: for an agent, what has the model give it the task; none for an unknown one."""
+    if gives_tasks(ports) and name in subagents_of(ports):
+        text = fill(ports.prompt("agent_mention"), name=name)
+        return (FilePart(path=f"{AGENT_PREFIX}{name}", text=text),)
+    if ":" not in name:
+        return ()
+    try:
+        return await ports.mcp.resource(name, ports.put_blob)
+    except McpError:
+        return ()

@@ -75,10 +75,11 @@ class Head:
                 text += f" compaction.threshold acts at {told.early:,} tokens: {told.budget:,} are left for the work."
             self._channel.emit(Notice(text, "warning", "context"))
 
-    def is_due(self, model: str, mode: str) -> bool:
-        """Whether the next head may be a new one because of servers' tools."""
+    async def gather_tools(self, model: str, mode: str) -> None:
+        """Give servers that are still starting a moment, where their tools would get into the next head."""
         head = resolve(self._session.active_path()).system
-        return self._opening or head is None or (head.model, head.mode) != (model, mode)
+        if self._opening or head is None or (head.model, head.mode) != (model, mode):
+            await self._ports.mcp.settle()
 
     def tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
         directory = self._ports.directory

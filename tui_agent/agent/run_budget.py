@@ -86,10 +86,7 @@ class BudgetMeter:
         if isinstance(event, EntryAppended) and isinstance(
             event.entry, AssistantEntry | CompactionEntry | BranchSummaryEntry
         ):
-            self.add(event.entry)
-
-    def add(self, entry: AssistantEntry | CompactionEntry | BranchSummaryEntry) -> None:
-        self.spend(entry.cost, entry.usage.total if entry.usage is not None else 0)
+            self.spend(event.entry.cost, event.entry.usage.total if event.entry.usage is not None else 0)
 
     def spend(self, cost: float | None, tokens: int) -> None:
         """Count so many US dollars and tokens; less than nothing for what is counted elsewhere from now on."""
@@ -109,7 +106,3 @@ class BudgetMeter:
         if budget.tokens is not None and tokens + next_request > budget.tokens:
             used = f"{tokens:,} of {budget.tokens:,} tokens are used"
             raise BudgetUsedUpError("tokens", f"Stopped: {used}, and the next request takes about {next_request:,}.")
-
-
-def time_is_up(budget: RunBudget) -> str:
-    return f"Stopped: the {budget.seconds or 0:g} s for this run are over. What was done until then is kept."

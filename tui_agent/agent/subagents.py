@@ -5,18 +5,17 @@ and tools, and ends with its parent. What comes back is its last answer.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.agent_specs import AgentSpec
+from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.events import (
     AgentEvent,
     CostKnown,
     EntryAppended,
     LiveAnswer,
-    PermissionAnswer,
-    PermissionRequest,
     RunEnded,
     ToolStarted,
 )
@@ -50,11 +49,8 @@ class FinishedSubagent:
     """Counts in the tokens of its model."""
     running: bool = False
     live: LiveAnswer | None = None
-
-    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
-        """Nothing happens any more."""
-        del callback
-        return lambda: None
+    channel: EventChannel = field(default_factory=EventChannel)
+    """Nothing happens any more."""
 
 
 class Subagents:
@@ -107,12 +103,10 @@ class Subagents:
                 case _:
                     pass
 
-        unsubscribe = worker.subscribe(hear)
-
-        def ask(request: PermissionRequest) -> Awaitable[PermissionAnswer]:
-            return self._parent.questions.ask(replace(request, title=f"{spec.name}: {request.title}"))
-
-        end_relay = worker.questions.relay(ask)
+        unsubscribe = worker.channel.subscribe(hear)
+        end_relay = worker.questions.relay(
+            lambda asked: self._parent.questions.ask(replace(asked, title=f"{spec.name}: {asked.title}"))
+        )
         try:
             worker.submit(task)
             await worker.wait_idle()

@@ -6,11 +6,12 @@ logged and nothing else: a session with its first message for a title is fine. A
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from tui_agent.agent.channel import Journal
 from tui_agent.agent.clients import NO_MODEL, CallCost, complete
 from tui_agent.agent.events import AgentEvent, CostKnown, RunEnded, TitleChanged
-from tui_agent.agent.ports import Owner
+from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.protocol import ModelError
@@ -33,14 +34,15 @@ SECONDS = 20.0
 class Titles:
     """The title of one session."""
 
-    def __init__(self, agent: Owner) -> None:
-        self._agent = agent
-        self._session = agent.session
-        self._ports = agent.ports
+    def __init__(self, journal: Journal, ports: AgentPorts, model: Callable[[], str]) -> None:
+        self._session = journal.session
+        self._channel = journal.channel
+        self._ports = ports
+        self._model = model
         self._message = ""
         self._given = ""
         self._task: asyncio.Task[None] | None = None
-        agent.channel.subscribe(self._on_event)
+        self._channel.subscribe(self._on_event)
 
     def begin(self, parts: Sequence[UserPart]) -> None:
         text = " ".join(part.text for part in parts if isinstance(part, TextPart)).strip()
@@ -59,8 +61,8 @@ class Titles:
         if not isinstance(event, RunEnded) or event.reason != "done" or not self._message:
             return
         message, self._message = self._message, ""
-        model = self._ports.small_model or self._agent.model
-        if self._ports.titles and model not in {NO_MODEL, DEMO_MODEL} and self._agent.model != DEMO_MODEL:
+        model = self._ports.small_model or self._model()
+        if self._ports.titles and model not in {NO_MODEL, DEMO_MODEL} and self._model() != DEMO_MODEL:
             self._task = asyncio.get_running_loop().create_task(self._improve(message, model))
 
     async def _improve(self, message: str, model: str) -> None:
@@ -79,11 +81,11 @@ class Titles:
                 answer = await complete(self._ports.client, request, spent)
             if spent.cost:
                 self._session.add_cost(spent.cost)
-                self._agent.channel.emit(CostKnown())
+                self._channel.emit(CostKnown())
             title = clean_title(answer.text) if answer.finish == "stop" else ""
             if title and self._session.info.title == self._given:
                 self._session.set_title(title)
-                self._agent.channel.emit(TitleChanged(title))
+                self._channel.emit(TitleChanged(title))
         except (ModelError, StoreError, TimeoutError) as error:
             log.info("no title from %s: %s", model, error)
 

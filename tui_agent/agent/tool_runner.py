@@ -92,10 +92,6 @@ class _Call:
     live: str = ""
     answered: bool = False
 
-    @property
-    def parallel(self) -> bool:
-        return self.tool is not None and self.tool.read_only
-
 
 class ToolRunner:
     """Runs calls for one session and remembers what the user allowed in it."""
@@ -134,7 +130,9 @@ class ToolRunner:
         calls = [self._prepare(part) for part in parts[:MAX_CALLS]]
         calls += [_Call(part, error=TOO_MANY) for part in parts[MAX_CALLS:]]
         try:
-            for parallel, group in groupby(calls[:MAX_CALLS], key=lambda call: call.parallel):
+            for parallel, group in groupby(
+                calls[:MAX_CALLS], key=lambda call: call.tool is not None and call.tool.read_only
+            ):
                 if parallel:
                     await self._run_together(list(group))
                 else:
@@ -142,17 +140,17 @@ class ToolRunner:
                         await self._run_one(call)
             for start in range(MAX_CALLS, len(calls), _REFUSED_AT_ONCE):
                 rest = calls[start : start + _REFUSED_AT_ONCE]
-                self._append_all([(call, ToolStatus.DENIED, ToolResult(TOO_MANY)) for call in rest])
+                self._append(*((call, ToolStatus.DENIED, ToolResult(TOO_MANY)) for call in rest))
                 await asyncio.sleep(0)
         except (asyncio.CancelledError, StopRunError):
             left = [call for call in calls if not call.answered]
             texts = [f"{INTERRUPTED_OUTPUT}\n{call.live}" if call.live.strip() else INTERRUPTED_OUTPUT for call in left]
             ended = zip(left, texts, strict=True)
-            self._append_all([(call, ToolStatus.INTERRUPTED, ToolResult(text)) for call, text in ended])
+            self._append(*((call, ToolStatus.INTERRUPTED, ToolResult(text)) for call, text in ended))
             raise
 
     def refuse(self, parts: Sequence[ToolCallPart], message: str) -> None:
-        self._append_all([(self._prepare(part), ToolStatus.DENIED, ToolResult(message)) for part in parts])
+        self._append(*((self._prepare(part), ToolStatus.DENIED, ToolResult(message)) for part in parts))
 
     async def aclose(self) -> None:
         if self._leftovers:
@@ -199,10 +197,10 @@ class ToolRunner:
     async def _run_one(self, call: _Call) -> None:
         call.started_at = self._ports.clock()
         if (refusal := await self._loop_refusal(call)) is not None:
-            self._append(call, ToolStatus.DENIED, ToolResult(refusal))
+            self._append((call, ToolStatus.DENIED, ToolResult(refusal)))
             return
         if call.tool is None or call.arguments is None:
-            self._append(call, ToolStatus.ERROR, ToolResult(call.error or "The call could not be read."))
+            self._append((call, ToolStatus.ERROR, ToolResult(call.error or "The call could not be read.")))
             return
         context = self._context(call)
         # What it needs depends on what jobs have made, and it sees that.
@@ -211,15 +209,15 @@ class ToolRunner:
             checked = await self._ports.hooks.check_call(call.part.call_id, call.tool, call.arguments)
             refusal = checked.refusal or await self._refusal(call, call.tool, checked, context)
             if refusal is not None:
-                self._append(call, ToolStatus.DENIED, ToolResult(refusal))
+                self._append((call, ToolStatus.DENIED, ToolResult(refusal)))
                 return
             # How long the user thought about it is not how long it took.
             call.started_at = self._ports.clock()
             result = await self._execute(call, call.tool, checked, context)
         except (ToolError, OSError) as error:
-            self._append(call, ToolStatus.ERROR, _failed(call.tool, error))
+            self._append((call, ToolStatus.ERROR, _failed(call.tool, error)))
         else:
-            self._append(call, ToolStatus.ERROR if result.is_error else ToolStatus.COMPLETED, result)
+            self._append((call, ToolStatus.ERROR if result.is_error else ToolStatus.COMPLETED, result))
 
     async def _refusal(self, call: _Call, tool: Tool[Any], checked: CheckedCall, context: ToolContext) -> str | None:
         call.arguments = checked.arguments
@@ -360,7 +358,7 @@ class ToolRunner:
         note = f"Not run: {loop.reason}. Don't repeat it; do something different, or tell the user what is in the way."
         if action is Action.DENY:
             if was_refused(path, call.part.call_id, rules):
-                self._append(call, ToolStatus.DENIED, ToolResult(note))
+                self._append((call, ToolStatus.DENIED, ToolResult(note)))
                 raise StopRunError(f"Stopped: {loop.reason}.")
             return note
         answer = await self._questions.ask(
@@ -375,7 +373,7 @@ class ToolRunner:
             )
         )
         if answer.decision is Decision.STOP:
-            self._append(call, ToolStatus.DENIED, ToolResult(note))
+            self._append((call, ToolStatus.DENIED, ToolResult(note)))
             raise StopRunError(f"Stopped: {loop.reason}.")
         if answer.decision is Decision.SESSION:
             self._allowed_loops.update(loop.keys)
@@ -438,10 +436,7 @@ class ToolRunner:
 
     # -- result ---------------------------------------------------------------------------------------------
 
-    def _append(self, call: _Call, status: ToolStatus, result: ToolResult) -> None:
-        self._append_all([(call, status, result)])
-
-    def _append_all(self, results: Sequence[tuple[_Call, ToolStatus, ToolResult]]) -> None:
+    def _append(self, *results: tuple[_Call, ToolStatus, ToolResult]) -> None:
         if results:
             self._journal.append_many([self._ended(*each) for each in results])
 

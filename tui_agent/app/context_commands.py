@@ -159,6 +159,8 @@ async def prune(controller: Controller, _argument: str) -> None:
 
 async def edit_summary(controller: Controller, entry_id: int) -> None:
     """Change the summary in force; the former one stays in the tree and /undo brings it back."""
+    from tui_agent.context.compaction import with_summary
+    from tui_agent.context.view import resolve
     from tui_agent.session.entries import CompactionEntry
 
     agent = controller.idle_agent
@@ -169,7 +171,7 @@ async def edit_summary(controller: Controller, entry_id: int) -> None:
         return
     text = await controller.ask(LongText("What the model is told of the history before", entry.summary))
     if text and text != entry.summary and controller.idle_agent is agent:
-        agent.replace_summary(text)
+        agent.keep(with_summary(resolve(agent.session.active_path()), text, agent.counter.entry))
         controller.say("The summary was changed; /undo brings the former one back.")
 
 

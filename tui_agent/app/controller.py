@@ -270,7 +270,7 @@ class Controller:
             session = opened(request)
         await self.close()
         agent = self.agent = self.services.make_agent(session)
-        self._unsubscribe = agent.subscribe(lambda event: self._heard(agent, event))
+        self._unsubscribe = agent.channel.subscribe(lambda event: self._heard(agent, event))
 
         async def answer_server(question: ServerQuestion) -> Answer:
             from tui_agent.agent.mcp.questions import Answer
@@ -295,7 +295,7 @@ class Controller:
 
         if not plan_of(agent, headed=True):
             return
-        if self.frontend.draft.strip() or agent.queue.steer or agent.queue.follow_up:
+        if self.frontend.draft.strip() or agent.queue:
             self.say(PLAN_READY)
         else:
             self.deciding = self.begin("plan")
@@ -454,7 +454,7 @@ class Outbox:
         image = await asyncio.to_thread(controller.pasted.part, name, controller.services.store.put_blob)
         if image is not None:
             return (image,)
-        return await load_named(controller.agent.ports)(name) if controller.agent is not None else ()
+        return await load_named(controller.agent.ports, name) if controller.agent is not None else ()
 
     def _warn(self, problem: str | None) -> None:
         """Say what is wrong with a message that was sent; the line above the prompt is cleared when its run begins."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 @Command("remember", "add a note for this project, or show them", argument="[TEXT]", place=282)
 async def remember(controller: Controller, argument: str) -> None:
+    from tui_agent.session.entries import SystemEntry, TextPart, UserEntry
+
     agent = controller.open_agent
     project, note = agent.ports.project, " ".join(argument.split())
     if not note:
@@ -31,7 +33,10 @@ async def remember(controller: Controller, argument: str) -> None:
         await asyncio.to_thread(_change, project, lambda text: with_note(text, note))
     except NoteError as error:
         raise CommandError(str(error)) from None
-    agent.tell_of_note(note)
+    if not agent.running and any(isinstance(entry, SystemEntry) for entry in agent.session.active_path()):
+        # The session's head is older than the note.
+        text = f"The user wrote into the project's notes: {note}"
+        agent.keep(UserEntry(parts=(TextPart(text=text),), synthetic="remember"))
     controller.say(f"Noted in {NOTES_FILE}: it is in the head of every session. /forget takes it out again.")
 
 

@@ -7,6 +7,7 @@ import re
 import shlex
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.app.commands import Command
@@ -123,7 +124,8 @@ async def load_parts(controller: Controller, text: str) -> tuple[UserPart, ...]:
 
     agent = controller.open_agent
     put_blob = controller.services.store.put_blob
-    return (await load_message(text, controller.cwd, agent.session, put_blob, named=load_named(agent.ports))).parts
+    named = partial(load_named, agent.ports)
+    return (await load_message(text, controller.cwd, agent.session, put_blob, named=named)).parts
 
 
 def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
@@ -212,7 +214,7 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
 
 
 async def look_after(controller: Controller, race: Race) -> None:
-    await race.wait()
+    await race.over.wait()
     if controller.race is not race:
         return
     if race.picked is None:
@@ -267,7 +269,7 @@ async def compare(controller: Controller) -> None:
     from tui_agent.agent.race.race import compare as ask
 
     race = _race(controller)
-    if not race.is_over:
+    if not race.over.is_set():
         raise CommandError("Runners still work: compare them when they are done, or stop them with /race stop.")
     controller.say("Comparing the changes …")
     told = await ask(race)
@@ -432,9 +434,9 @@ def go_on(controller: Controller, number: int) -> None:
 @contextmanager
 def _looked_after(controller: Controller, race: Race) -> Iterator[None]:
     """Look after a race whose runners begin again; while some still work that is done already."""
-    was_over = race.is_over
+    was_over = race.over.is_set()
     yield
-    if was_over and not race.is_over:
+    if was_over and not race.over.is_set():
         controller.soon(look_after(controller, race))
 
 

@@ -93,7 +93,7 @@ class RaceView:
                 case _:
                     pass
 
-        return self._controller.open_agent.subscribe(heard)
+        return self._controller.open_agent.channel.subscribe(heard)
 
     # -- looking ----------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ async def enter(controller: Controller, entry_id: int, call_id: str) -> None:
 
     if controller.agent is None:
         return
-    if (worker := controller.agent.subagent(call_id)) is not None:
+    if (worker := controller.agent.subagents.get(call_id)) is not None:
         controller.show(SubagentPage(worker))
         return
     entry = controller.agent.session.entry(entry_id) if entry_id else None
@@ -53,7 +53,7 @@ def show_branch(controller: Controller, last: int) -> None:
     first = session.reader.spine().subagent_of(last)
     begun = session.entry(first) if first is not None else None
     call_id = begun.call_id if begun is not None and begun.kind == "subagent" else ""
-    if (worker := controller.agent.subagent(call_id)) is not None:
+    if (worker := controller.agent.subagents.get(call_id)) is not None:
         controller.show(SubagentPage(worker))
     else:
         _show(controller, session, session.release)

@@ -43,7 +43,8 @@ class UnsentKeeper:
         if not self._is_open or agent is None or agent.session.read_only:
             return
         place = place_of(agent)
-        unsent = Unsent(self._controller.frontend.draft, (*agent.queue.steer, *agent.queue.follow_up))
+        waiting = agent.queue.snapshot()
+        unsent = Unsent(self._controller.frontend.draft, (*waiting.steer, *waiting.follow_up))
         if (place, unsent) == (self._place, self._kept):
             return
         if self._place not in {"", place}:

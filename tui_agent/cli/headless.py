@@ -245,7 +245,7 @@ class HeadlessRun(Frontend):
         self.say(race_commands.price_of(controller, order).sentence())
         if order.check:
             self.say(f"Check: {one_line(order.check, 200)}")
-        await (await race_commands.begin(controller, order)).wait()
+        await (await race_commands.begin(controller, order)).over.wait()
         await controller.tasks_done()
         if controller.race is not None:
             await race_commands.drop(controller)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.agent_specs import AgentSpec, find_spec, load_specs
+from tui_agent.agent.agent_specs import AgentSpec, load_specs
 from tui_agent.agent.assembly import Models, ModelSources, find_tool_files, hold, make_ports
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.clients import NO_MODEL
@@ -86,7 +86,7 @@ class Wiring:
         if name is None or name in MODES:
             return None
         specs = load_specs(self._folders(self.cwd), prompt, trusted=lambda: self.trusts(self.cwd))
-        found = find_spec(name, specs)
+        found = next((spec for spec in specs if spec.name == name), None)
         if found is None or not found.primary:
             own = [spec.name for spec in specs if spec.primary]
             raise UsageError(f"There is no mode or primary agent “{name}”. There are: {', '.join([*MODES, *own])}.")

@@ -110,7 +110,7 @@ async def test_an_interrupt_while_a_hook_runs_keeps_the_message_for_later(tmp_pa
     await harness.until((tmp_path / "project" / "started").exists)
     harness.agent.interrupt()
     assert (await harness.ended()).reason == "interrupted"
-    assert harness.agent.queue == QueueChanged(steer=("important",))
+    assert harness.agent.queue.snapshot() == QueueChanged(steer=("important",))
     (tmp_path / "project" / "go").touch()
     harness.agent.retry()
     assert (await harness.ended()).reason == "done"
@@ -190,9 +190,9 @@ async def test_steering_that_is_refused_leaves_the_run_going(tmp_path: Path) -> 
     client = ScriptedClient([Reply(calls=(bash("touch x"),)), Reply("Done.")])
     harness = make_agent(tmp_path, client, answer=None, hooks=functions({"user_prompt": user_prompt}))
     harness.agent.submit("good")
-    await harness.until(lambda: harness.agent.question is not None)
+    await harness.until(lambda: harness.agent.questions.open is not None)
     harness.agent.submit("bad")
-    harness.agent.answer_permission(harness.agent.question.call_id, YES)
+    harness.agent.answer_permission(harness.agent.questions.open.call_id, YES)
     assert (await harness.ended()).reason == "done"
     assert harness.of(MessageRefused) == [MessageRefused("bad", "not this")]
     assert [entry.text for entry in harness.path() if isinstance(entry, UserEntry)] == ["good"]

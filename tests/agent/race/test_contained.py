@@ -42,7 +42,7 @@ async def test_commands_find_the_copy_in_the_projects_place(tmp_path: Path) -> N
     harness = racing_agent(tmp_path, RacingClient(play), sandbox=box)
     before = state_of(project)
     race = await begin(harness, check="test -f absolute.txt && test -d node_modules/m1")
-    await race.wait()
+    await race.over.wait()
 
     seen = outputs(race, 1)
     assert seen[0].splitlines()[0] == str(project)
@@ -85,7 +85,7 @@ async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path)
     client = RacingClient(play)
     harness = racing_agent(tmp_path, client, sandbox=box)
     race = await begin(harness)
-    await race.wait()
+    await race.over.wait()
     seen = outputs(race, 1)
     assert "looked" in seen[0]
     assert '"port": 80' in seen[1] + seen[2]

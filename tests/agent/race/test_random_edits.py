@@ -65,7 +65,7 @@ async def race_once(
     apply(project, meanwhile)
     if stopped:
         race.stop(stopped)
-    await race.wait()
+    await race.over.wait()
     of_user = at_start | meanwhile
     assert contents(project) == of_user
     assert repository(project) == kept

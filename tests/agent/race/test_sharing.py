@@ -91,7 +91,7 @@ async def test_the_same_question_is_asked_once_for_all(tmp_path: Path) -> None:
 
     harness = racing_agent(tmp_path, RacingClient(play), rules=ASKING, answer=PermissionAnswer(Decision.ONCE))
     race = await begin(harness, 3)
-    await race.wait()
+    await race.over.wait()
     asked = harness.of(PermissionAsked)
     assert len(asked) == 1
     assert asked[0].request.title.startswith("same ")
@@ -126,9 +126,9 @@ async def test_one_is_steered_and_one_is_stopped(tmp_path: Path) -> None:
     race.stop(1)
     await harness.until(lambda: race.runners[0].state is RunnerState.STOPPED)
     race.stop(2)
-    await race.wait()
+    await race.over.wait()
     race.steer(2, (TextPart(text="Go on."),))
-    await race.wait()
+    await race.over.wait()
     assert [runner.state for runner in race.runners] == [RunnerState.STOPPED, RunnerState.DONE]
     session = race.runners[1].session
     assert session is not None
@@ -148,7 +148,7 @@ async def test_a_runner_has_its_own_model_and_works_with_the_projects_paths(tmp_
 
     harness = racing_agent(tmp_path, RacingClient(play))
     race = await begin(harness, (RunnerSpec(), RunnerSpec(model="test/other")), check="seq 20")
-    await race.wait()
+    await race.over.wait()
     assert [runner.name for runner in race.runners] == ["same", "other"]
     root = race.runners[1].record.root
     assert root is not None
@@ -175,7 +175,7 @@ async def test_a_race_from_an_earlier_entry_has_the_files_as_they_were(tmp_path:
     await harness.say("first")
     early = harness.path()[1].id
     race = await begin(harness, 2, start=early)
-    await race.wait()
+    await race.over.wait()
     for runner in race.runners:
         assert runner.session is not None
         (result,) = [entry for entry in runner.session.path() if isinstance(entry, ToolResultEntry)]
@@ -245,7 +245,7 @@ async def test_runners_answer_with_and_without_a_block(tmp_path: Path) -> None:
 
     specs = (RunnerSpec(), RunnerSpec(context=f"without #{told}"), RunnerSpec(context="compacted"))
     race = await begin(harness, specs, "What is the code word?")
-    await race.wait()
+    await race.over.wait()
 
     assert [runner.state for runner in race.runners] == [RunnerState.DONE] * 3
     session = harness.session
@@ -265,7 +265,7 @@ async def test_a_compaction_that_can_not_be_made_is_the_runners_failure(tmp_path
     await harness.say("Hello.")
 
     race = await begin(harness, (RunnerSpec(), RunnerSpec(context="compacted")))
-    await race.wait()
+    await race.over.wait()
 
     assert [runner.state for runner in race.runners] == [RunnerState.DONE, RunnerState.ERROR]
     assert "history" in race.runners[1].record.problem or "messages" in race.runners[1].record.problem
@@ -321,7 +321,7 @@ async def test_of_a_race_that_was_killed_the_branches_stay_and_the_copies_go(tmp
 
     client.replies = lambda number, step: Reply("Done.")
     race = await begin(harness)
-    await race.wait()
+    await race.over.wait()
     assert not left.exists()
     roots = {header.parent_id for header in harness.session.skeleton() if header.kind == "user"}
     assert roots == {race.order.start}

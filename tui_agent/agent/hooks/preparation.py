@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tui_agent.agent.hooks.payloads import About, AfterCompact, BeforeCompact, BeforeTree, EntryText, Files
+from tui_agent.agent.hooks.payloads import About, BeforeCompact, BeforeTree, EntryText, Files
 from tui_agent.context.branch_summary import MovePlan
 from tui_agent.context.compaction import CompactionPlan
 from tui_agent.context.files import FileOperations, file_operations
@@ -11,7 +11,7 @@ from tui_agent.context.serialise import blocks_of
 from tui_agent.context.settings import CompactionSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, resolve
-from tui_agent.session.entries import CompactionEntry, Entry
+from tui_agent.session.entries import Entry
 from tui_agent.tools.registry import tool_traits
 
 
@@ -50,11 +50,6 @@ def move_payload(
         focus=focus or "",
         **_common_fields(left, resolve(left), settings, templates, file_operations(left, tool_traits())),
     )
-
-
-def committed_payload(entry: CompactionEntry, about: About) -> AfterCompact:
-    same = {"trigger", "summary", "first_kept_id", "tokens_before", "tokens_after", "model"}
-    return AfterCompact(about=about, entry=entry.id, **entry.model_dump(include=same))
 
 
 def _common_fields(

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tui_agent.agent.agent_specs import AgentSpec, find_spec, load_specs
+from tui_agent.agent.agent_specs import AgentSpec, load_specs
 from tui_agent.agent.knowledge.commands import UserCommand, load_commands
 from tui_agent.agent.knowledge.documents import DocumentError, FileCache, load_all
 from tui_agent.agent.knowledge.folders import Folders
@@ -219,7 +219,7 @@ class Knowledge:
 
     def primary(self, mode: str) -> AgentSpec | None:
         """Return the agent that takes the main agent's place in a mode; None where the mode is no agent's name."""
-        spec = find_spec(mode, self.specs)
+        spec = next((spec for spec in self.specs if spec.name == mode), None)
         return spec if spec is not None and spec.primary else None
 
     def nearby(self, paths: Sequence[str], shown: set[str]) -> tuple[Instruction, ...]:

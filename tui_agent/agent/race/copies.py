@@ -18,6 +18,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 from pathlib import Path
 
 from tui_agent.agent.checkpoints.manifest import CACHES
@@ -209,10 +210,11 @@ class _Walk:
                         self.files.append((row.path, f"{self._root}/{below}", state))
 
     def _inner(self, row: "os.DirEntry[str]", below: str, *, ignored: bool) -> None:
+        sizes = accumulate(len(files) for _place, _directories, files in os.walk(row.path))
         has_listed = not ignored and below in self._directories
         if not has_listed and row.name in CACHES - {"node_modules"}:
             return
-        if not (has_listed or ignored) and self._may_link and _has_more(row.path, MAX_COPIED_IGNORED):
+        if not (has_listed or ignored) and self._may_link and any(size > MAX_COPIED_IGNORED for size in sizes):
             os.symlink(self._original / below, f"{self._root}/{below}")  # noqa: PTH211 - as above
             self.linked.append(below)
             return
@@ -225,15 +227,6 @@ def _parents(name: str) -> Iterator[str]:
     while "/" in name:
         name = name.rpartition("/")[0]
         yield name
-
-
-def _has_more(path: str, limit: int) -> bool:
-    count = 0
-    for _place, _directories, files in os.walk(path):
-        count += len(files)
-        if count > limit:
-            return True
-    return False
 
 
 def _shares_blocks(source: str, target: str) -> bool:

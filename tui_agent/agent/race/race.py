@@ -239,7 +239,7 @@ class Runner:
         if changes:
             self.update(root=changes[0].id, leaf=changes[-1].id)
         self.agent = race.make_agent(self)
-        self.agent.subscribe(self._hear)
+        self.agent.channel.subscribe(self._hear)
         self._end_relay = self.agent.questions.relay(self._ask)
         if is_new and self.record.context == COMPACTED and (problem := (await self.agent.compact()).problem):
             raise RaceError(problem)
@@ -323,7 +323,7 @@ class Race:
         """Where its copies are."""
         self._listing: asyncio.Task[list[str]] | None = None
         self._plan = RestorePlan()
-        self._over = asyncio.Event()
+        self.over = asyncio.Event()
         self._closed = False
 
     # -- beginning --------------------------------------------------------------------------------------------
@@ -339,7 +339,10 @@ class Race:
             raise RaceError("There can be no race here: changes of files are not recorded (checkpoints.enabled).")
         start = order.start
         if start == main.session.leaf:
-            await main.lay_head()
+            # Branches from here begin with the bytes of its next request.
+            await main.context.warm()
+            await main.context.head.gather_tools(main.model, main.mode)
+            main.context.ensure_head()
             start = main.session.leaf
         race = cls(main, await asyncio.to_thread(RaceHome.make, ports.copies), replace(order, start=start))
         race._plan = await main.files.plan(start)
@@ -390,10 +393,6 @@ class Race:
 
     # -- what a user does -------------------------------------------------------------------------------------
 
-    @property
-    def is_over(self) -> bool:
-        return self._over.is_set()
-
     def runner(self, number: int) -> Runner:
         return numbered(self.runners, number)
 
@@ -408,7 +407,7 @@ class Race:
         if runner.agent is not None and runner.agent.running:
             runner.agent.submit(message)
         elif runner.state.is_over:
-            self._over.clear()
+            self.over.clear()
             runner.begin(tuple(message))
         else:
             raise RaceError(f"{runner.name} is {runner.state.value}: wait until it works, or is over.")
@@ -417,11 +416,8 @@ class Race:
         runner = self.runner(number)
         if not runner.state.is_over:
             raise RaceError(f"{runner.name} is {runner.state.value} already.")
-        self._over.clear()
+        self.over.clear()
         runner.begin(self.order.parts if runner.record.root is None else None)
-
-    async def wait(self) -> None:
-        await self._over.wait()
 
     async def end_runners(self) -> None:
         """End what all runners do; what they changed is on their branches then."""
@@ -478,7 +474,7 @@ class Race:
             if self.order.pick == "best" and self.picked is None:
                 best = min(self.runners, key=lambda other: other.figures.rank)
                 self.picked = best.number if best.state in {RunnerState.PASSED, RunnerState.DONE} else None
-            self._over.set()
+            self.over.set()
             self.main.channel.emit(RaceEnded(self.id, self.picked, self.saved))
 
 

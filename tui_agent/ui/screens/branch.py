@@ -69,7 +69,7 @@ class BranchScreen(Page[None]):
 
     def on_mount(self) -> None:
         self.when_left(self._close)
-        self.when_left(self._watched.subscribe(self._inbox.put))
+        self.when_left(self._watched.channel.subscribe(self._inbox.put))
         if self._race is not None:
             self.when_left(self._race.subscribe(self._measure_soon))
         self.call_after_refresh(self._open)

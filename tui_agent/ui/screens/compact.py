@@ -99,7 +99,7 @@ class CompactScreen(Dialog[None]):
         yield Static("", id="line", markup=False)
 
     def on_mount(self) -> None:
-        self.when_left(self._agent.subscribe(self._agent_said))
+        self.when_left(self._agent.channel.subscribe(self._agent_said))
         # What a container composes may come later than this.
         self.call_after_refresh(self.run_worker, self._plan(), group="plan", exclusive=True)
 

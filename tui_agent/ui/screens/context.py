@@ -174,7 +174,7 @@ class ContextScreen(Page[None]):
     async def on_mount(self) -> None:
         # What a container composes may come later than this; what is mounted here is there.
         await self.query_exactly_one("#parts").mount(BlockList(), BlockPreview())
-        self.when_left(self._agent.subscribe(self._agent_said))
+        self.when_left(self._agent.channel.subscribe(self._agent_said))
         self._look()
         self.blocks.focus()
         self._draw_timeline()
@@ -434,7 +434,7 @@ class ContextScreen(Page[None]):
             self._say("Nothing was changed.")
             return
         if self._agent.running:
-            waits = self._agent.question is not None
+            waits = self._agent.questions.open is not None
             self._say(ANSWER_FIRST if waits else "The agent is working: an edit can be undone when it is done.")
             return
         session = self._agent.session

@@ -63,7 +63,7 @@ class JobsScreen(PanePage):
             yield Static(id="output", markup=False)
 
     def on_mount(self) -> None:
-        self.when_left(self._agent.subscribe(self._inbox.put))
+        self.when_left(self._agent.channel.subscribe(self._inbox.put))
         self.set_interval(1.0, self._show_times)
         self._show()
 

@@ -574,13 +574,13 @@ class MainScreen(BoundedScreen[None], Frontend):
         agent = self.agent
         match action:
             case "interrupt":
-                return agent is not None and (agent.occupied or self.status.state.active)
+                return agent is not None and (agent.running or bool(agent.beside) or self.status.state.active)
             case "to_prompt":
                 return not self.prompt.has_focus and (agent is None or not agent.running)
             case "rewind":
                 return agent is not None and not agent.running and self.prompt.has_focus and not self.prompt.text
             case "take_back":
-                return agent is not None and bool(agent.queue.steer or agent.queue.follow_up)
+                return agent is not None and bool(agent.queue)
             case "command":
                 return find(str(parameters[0]), command_table()) is not None
             case _:

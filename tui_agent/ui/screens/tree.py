@@ -166,7 +166,7 @@ class TreeScreen(Page[None]):
             yield Input(id="tree-field", compact=True)
 
     def on_mount(self) -> None:
-        self.when_left(self._agent.subscribe(self._on_agent_event))
+        self.when_left(self._agent.channel.subscribe(self._on_agent_event))
         self.reload(at=self._session.leaf if self._page.at is None else self._page.at)
         self.session_tree.centre()
         self.on_resize()

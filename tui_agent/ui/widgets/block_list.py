@@ -233,7 +233,7 @@ class BlockList(LineList):
         blocks = self.shown.blocks if self.shown is not None else ()
         folded = self._folded if any(not block.is_head for block in blocks) else frozenset[str]()
         rows = arrange(blocks, self.order, self.grouping, folded)
-        drift = self.shown.drift if self.shown is not None and rows else 0
+        drift = self.shown.size.total - self.shown.estimate if self.shown is not None and rows else 0
         return [*rows, ListedGroup(REST, (), drift, folded=True)] if drift else rows
 
     def _arrange(self, kept: _Address | str | None) -> None:

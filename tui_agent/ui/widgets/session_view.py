@@ -195,9 +195,9 @@ class SessionView(Room):
         self._greet(agent)
         self._main.status.state = RunState()
         self.show_activity(self._main.status.state)
-        self.waiting.queue = agent.queue
-        if agent.question is not None:
-            self.question.ask(agent.question)
+        self.waiting.queue = agent.queue.snapshot()
+        if agent.questions.open is not None:
+            self.question.ask(agent.questions.open)
             self.announce_question()
         self.cold_cache.forget()
         self.cold_cache.look()
