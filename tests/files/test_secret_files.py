@@ -14,40 +14,31 @@ TOKEN = "ghp" + "_0a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f"
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("holds", "name", "text"),
     [
-        (".env", ""),
-        ("deploy/id_rsa", ""),
-        ("config/production.yml", "db:\n  password: swordfish\n"),
-        ("settings.json", '{"clientSecret": "0a1b2c3d4e5f6a7b8c9d"}'),
-        (".git/config", f'[remote "origin"]\n\turl = https://me:{TOKEN}@github.com/me/x\n'),
-        ("notes", f"the token is {TOKEN}"),
-        ("terraform.tfstate", '{"password": "hunter2hunter2"}'),
+        (True, ".env", ""),
+        (True, "deploy/id_rsa", ""),
+        (True, "config/production.yml", "db:\n  password: swordfish\n"),
+        (True, "settings.json", '{"clientSecret": "0a1b2c3d4e5f6a7b8c9d"}'),
+        (True, ".git/config", f'[remote "origin"]\n\turl = https://me:{TOKEN}@github.com/me/x\n'),
+        (True, "notes", f"the token is {TOKEN}"),
+        (True, "terraform.tfstate", '{"password": "hunter2hunter2"}'),
+        (False, ".env.example", f"API_TOKEN={TOKEN}"),
+        (False, "test_login.py", f'TOKEN = "{TOKEN}"'),
+        (False, "README.md", "curl -u alice:hunter2 x"),
+        (False, "config.yml", "db:\n  password: ${DB_PASSWORD}\n"),
+        (False, ".git/config", '[remote "origin"]\n\turl = https://github.com/me/x\n'),
+        (False, "package-lock.json", '{"integrity": "sha512-z1GiCdq2JWMgUqQwGJ0dBfQbVVYRkvTcLoJNtnGSNV4qXjDkaf3KJ=="}'),
     ],
 )
-def test_files_that_hold_secrets(tmp_path: Path, name: str, text: str) -> None:
+def test_files_that_hold_secrets(tmp_path: Path, name: str, text: str, *, holds: bool) -> None:
+    """One is looked at again when it changed."""
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("a: 1\n")
+    assert file_holds_secret(path) is name.endswith((".env", "id_rsa"))
     path.write_text(text)
-    assert file_holds_secret(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        (".env.example", f"API_TOKEN={TOKEN}"),
-        ("test_login.py", f'TOKEN = "{TOKEN}"'),
-        ("README.md", "curl -u alice:hunter2 x"),
-        ("config.yml", "db:\n  password: ${DB_PASSWORD}\n"),
-        (".git/config", '[remote "origin"]\n\turl = https://github.com/me/x\n'),
-        ("package-lock.json", '{"integrity": "sha512-z1GiCdq2JWMgUqQwGJ0dBfQbVVYRkvTcLoJNtnGSNV4qXjDkaf3KJ=="}'),
-    ],
-)
-def test_files_that_hold_none(tmp_path: Path, name: str, text: str) -> None:
-    path = tmp_path / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    assert not file_holds_secret(path)
+    assert file_holds_secret(path) is holds
 
 
 @pytest.mark.parametrize(("begin", "whole"), [(BEGIN.format("RSA "), True), ("not a key", False)])
@@ -64,14 +55,6 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     assert not file_holds_secret(tmp_path / "pipe")
     assert not file_holds_secret(tmp_path)
     assert not file_holds_secret(tmp_path / "none")
-
-
-def test_a_file_is_looked_at_again_when_it_changed(tmp_path: Path) -> None:
-    path = tmp_path / "settings.yml"
-    path.write_text("a: 1\n")
-    assert not file_holds_secret(path)
-    path.write_text(f"token: {TOKEN}\n")
-    assert file_holds_secret(path)
 
 
 def test_secrets_of_installed_programs_are_found_and_their_libraries_are_not_gone_through(tmp_path: Path) -> None:

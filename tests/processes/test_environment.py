@@ -19,20 +19,17 @@ from tui_agent.tools.bash import BashTool
         "CI_JOB_JWT", "BEARER", "MNEMONIC",
     ],
 )  # fmt: skip
-def test_secrets(name: str) -> None:
+def test_names_of_secrets(name: str) -> None:
     assert is_secret_name(name)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_names_that_builds_need() -> None:
+    names = (
         "PATH", "HOME", "PWD", "OLDPWD", "SSH_AUTH_SOCK", "AWS_REGION", "TOKENIZERS_PARALLELISM", "KEYMAP", "LANG",
         "VIRTUAL_ENV", "PYTHONPATH", "CC", "CFLAGS", "JAVA_HOME", "HTTP_PROXY", "PATHEXT", "XAUTHORITY", "COMPASS",
         "BYPASS", "KEYBOARD", "SECRETARY", "TOKENIZER", "GPG_KEY", "DESKTOP_SESSION", "XDG_SESSION_ID",
-    ],
-)  # fmt: skip
-def test_what_builds_need(name: str) -> None:
-    assert not is_secret_name(name)
+    )  # fmt: skip
+    assert list(filter(is_secret_name, names)) == []
 
 
 def test_what_the_user_wants_passed_on() -> None:
@@ -40,18 +37,13 @@ def test_what_the_user_wants_passed_on() -> None:
     assert dict(SafeEnvironment(environ, frozenset({"NPM_TOKEN"}))) == {"NPM_TOKEN": "1", "PATH": "/bin"}
 
 
-def test_nothing_asks_or_pages() -> None:
-    environment = command_environment({"PATH": "/bin", "COLUMNS": "80", "FORCE_COLOR": "1", "PAGER": "less"})
-    assert environment["PAGER"] == "cat"
-    assert environment["GIT_TERMINAL_PROMPT"] == "0"
-    assert "COLUMNS" not in environment
-    assert "FORCE_COLOR" not in environment
-
-
-def test_nothing_leads_a_command_elsewhere_than_its_words_say() -> None:
-    """Rules judge ``cd src`` by where it goes without ``CDPATH``."""
-    assert command_environment({"CDPATH": "/etc", "GLOBIGNORE": "a", "HOME": "/h"})["HOME"] == "/h"
-    assert not {"CDPATH", "GLOBIGNORE"} & command_environment({"CDPATH": "/etc", "GLOBIGNORE": "a"}).keys()
+def test_nothing_asks_pages_or_leads_elsewhere() -> None:
+    """Rules judge ``cd src`` by where it goes without ``CDPATH``; a look for updates is a host to be asked about."""
+    screen, elsewhere = {"COLUMNS": "80", "FORCE_COLOR": "1"}, {"CDPATH": "/etc", "GLOBIGNORE": "a"}
+    environment = command_environment({"HOME": "/h", "PAGER": "less", **screen, **elsewhere})
+    expected = {"HOME": "/h", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "npm_config_update_notifier": "false"}
+    assert environment.items() >= {**expected, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}.items()
+    assert not {*screen, *elsewhere} & environment.keys()
 
 
 @pytest.mark.parametrize(
@@ -83,37 +75,19 @@ def test_values_that_builds_need_stay() -> None:
     assert dict(SafeEnvironment(environ)) == environ
 
 
-class TestWhatACommandIsTold:
-    """A command does not get secrets; where that seems to matter the model is told which."""
-
-    @pytest.fixture
-    def space(self, space: Workspace) -> Workspace:
-        space.environ |= {"DATABASE_URL": "postgres://shop:hunter2@db/shop", "MYAPIKEY": "hunter2hunter2"}
-        return space
-
-    async def test_what_it_names_is_said_to_be_left_out(self, space: Workspace) -> None:
-        result = await space.call(BashTool(), command='echo "[$DATABASE_URL]"')
-        assert "hunter2" not in result.output
-        assert "[]" in result.output
-        assert "DATABASE_URL. The user's setting sandbox.env lets them in." in result.output
-        assert "MYAPIKEY" not in result.output
-
-    async def test_what_an_error_names_is_said_too(self, space: Workspace) -> None:
-        result = await space.call(BashTool(), command="echo KeyError: MYAPIKEY >&2; exit 1")
-        assert "look like secrets: MYAPIKEY." in result.output
-
-    async def test_a_failure_for_want_of_a_key_names_all_of_them(self, space: Workspace) -> None:
-        result = await space.call(BashTool(), command="echo authentication failed: no credentials; exit 1")
-        assert "DATABASE_URL, MYAPIKEY" in result.output
-
-    async def test_other_commands_are_not_bothered(self, space: Workspace) -> None:
-        for command in ("echo hi", "false"):
-            result = await space.call(BashTool(), command=command)
-            assert "sandbox.env" not in result.output
-
-
-def test_programs_are_told_not_to_look_for_newer_versions_of_themselves() -> None:
-    """A build that needs no network would ask about a host for it."""
-    environment = command_environment({"PATH": "/usr/bin"})
-    assert environment["npm_config_update_notifier"] == "false"
-    assert environment["PIP_DISABLE_PIP_VERSION_CHECK"] == "1"
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ('echo "[$DATABASE_URL]"', "like secrets: DATABASE_URL. The user's setting sandbox.env lets them in."),
+        ("echo KeyError: MYAPIKEY >&2; exit 1", "like secrets: MYAPIKEY."),
+        ("echo authentication failed: no credentials; exit 1", "DATABASE_URL, MYAPIKEY. The user's setting"),
+        ("echo hi", ""),
+        ("false", ""),
+    ],
+)
+async def test_a_command_is_told_of_secrets_it_may_have_missed(space: Workspace, command: str, told: str) -> None:
+    space.environ |= {"DATABASE_URL": "postgres://shop:hunter2@db/shop", "MYAPIKEY": "hunter2hunter2"}
+    output = (await space.call(BashTool(), command=command)).output
+    assert told in output
+    assert ("sandbox.env" in output) == bool(told)
+    assert "hunter2" not in output

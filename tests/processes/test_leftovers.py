@@ -1,7 +1,6 @@
 """What a command leaves behind is named, listed with the jobs, and ends with the program: however it got away."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -10,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import alive, eventually
+from tests.support.processes import alive, eventually, kill_all
 from tests.support.tooling import Workspace
+from tui_agent.processes.environment import own
 from tui_agent.processes.jobs import Jobs
 from tui_agent.processes.table import children_of, zombies_among
 from tui_agent.tools.bash import BashTool
@@ -47,11 +47,7 @@ def pids(tmp_path: Path) -> Iterator[Path]:
     """A file that processes write their numbers to; what is left of them is ended after the test."""
     path = tmp_path / "pids"
     yield path
-    for line in path.read_text().split() if path.exists() else ():
-        try:
-            os.kill(int(line), signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+    kill_all(path)
 
 
 @pytest.fixture
@@ -67,8 +63,11 @@ def command(form: str, pids: Path) -> str:
     return (FORMS[form] + WAITS).replace("{pids}", str(pids)).replace("{fork}", str(fork))
 
 
+@pytest.mark.parametrize("by_itself", [False, True], ids=["stopped", "with the session"])
 @pytest.mark.parametrize("form", FORMS)
-async def test_it_is_named_listed_and_stopped(space: Workspace, jobs: Jobs, pids: Path, form: str) -> None:
+async def test_it_is_named_listed_and_ended(
+    space: Workspace, jobs: Jobs, pids: Path, form: str, *, by_itself: bool
+) -> None:
     result = await space.call(BASH, command=command(form, pids))
     pid = int(pids.read_text())
     assert f"({pid})" in result.output
@@ -79,17 +78,9 @@ async def test_it_is_named_listed_and_stopped(space: Workspace, jobs: Jobs, pids
     assert state.pid == pid
     listed = await space.call(JobTool())
     assert "left behind by: " in listed.output
-    await jobs.find(1).stop()
+    await (jobs.aclose() if by_itself else jobs.find(1).stop())
     assert not alive(pid)
     assert not next(iter(jobs)).running
-
-
-@pytest.mark.parametrize("form", FORMS)
-async def test_it_ends_with_the_session(space: Workspace, jobs: Jobs, pids: Path, form: str) -> None:
-    await space.call(BASH, command=command(form, pids))
-    pid = int(pids.read_text())
-    await jobs.aclose()
-    assert not alive(pid)
 
 
 async def test_one_that_ends_by_itself_is_listed_as_ended(space: Workspace, jobs: Jobs, tmp_path: Path) -> None:
@@ -113,10 +104,15 @@ async def test_what_it_starts_later_is_ended_too(space: Workspace, jobs: Jobs, p
 
 
 async def test_a_command_that_leaves_nothing_says_nothing(space: Workspace, jobs: Jobs) -> None:
-    for text in ("echo hi", "true & wait; echo hi", "(echo hi)"):
-        result = await space.call(BASH, command=text)
-        assert result.output == "hi"
-    assert not list(jobs)
+    """What the program starts for itself meanwhile is nobody's."""
+    mine = subprocess.Popen(["sleep", "300"], start_new_session=True, env=own(os.environ))
+    try:
+        for text in ("echo hi", "true & wait; echo hi", "(echo hi)"):
+            assert (await space.call(BASH, command=text)).output == "hi"
+        assert not list(jobs)
+    finally:
+        mine.kill()
+        mine.wait()
 
 
 async def test_orphans_that_ended_do_not_pile_up(space: Workspace, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,16 +151,3 @@ asyncio.run(main())
     finally:
         started.kill()
         started.wait()
-
-
-@pytest.mark.skipif(shutil.which("setsid") is None, reason="needs setsid")
-async def test_what_the_program_starts_for_itself_is_nobodys(space: Workspace, jobs: Jobs) -> None:
-    from tui_agent.processes.environment import own
-
-    mine = subprocess.Popen(["sleep", "300"], start_new_session=True, env=own(os.environ))
-    try:
-        result = await space.call(BASH, command="echo hi")
-        assert result.output == "hi"
-    finally:
-        mine.kill()
-        mine.wait()

@@ -216,81 +216,59 @@ def test_git_is_told_no_key(attack: Attack, tmp_path: Path, monkeypatch: pytest.
     assert "canary" not in str(bare_environment())
 
 
-class TestWhatGitTells:
-    """What was told before is told still."""
-
-    async def test_a_clean_and_a_changed_repository(self, attack: Attack) -> None:
-        assert await branch(attack.project) == "main"
-        attack.touch()
-        assert await branch(attack.project) == "main*"
-
-    async def test_a_change_that_is_staged(self, attack: Attack) -> None:
-        attack.touch()
-        git("add", "-A", cwd=attack.project)
-        assert await branch(attack.project) == "main*"
-
-    async def test_packed_references(self, attack: Attack) -> None:
-        git("pack-refs", "--all", cwd=attack.project)
-        git("gc", "-q", cwd=attack.project)
-        assert await branch(attack.project) == "main"
-
-    async def test_a_detached_head(self, attack: Attack) -> None:
-        git("checkout", "-q", "--detach", cwd=attack.project)
-        assert await branch(attack.project) == git("rev-parse", "HEAD", cwd=attack.project)[:9]
-
-    async def test_a_worktree(self, attack: Attack, tmp_path: Path) -> None:
-        git("worktree", "add", "-q", "-b", "side/way", str(tmp_path / "tree"), cwd=attack.project)
-        assert await branch(tmp_path / "tree") == "side/way"
-        (tmp_path / "tree/a.txt").write_text("two")
-        assert await branch(tmp_path / "tree") == "side/way*"
-
-    async def test_a_split_index_and_sha256(self, attack: Attack, tmp_path: Path) -> None:
-        git("update-index", "--split-index", cwd=attack.project)
-        assert await branch(attack.project) == "main"
-        other = tmp_path / "other"
-        other.mkdir()
-        git("init", "-q", "-b", "main", "--object-format=sha256", cwd=other)
-        (other / "f").write_text("1")
-        git("add", "-A", cwd=other)
-        git("commit", "-q", "-m", "c", cwd=other)
-        assert await branch(other) == "main"
-        (other / "f").write_text("two")
-        assert await branch(other) == "main*"
-
-    async def test_no_commit_yet_and_no_repository(self, tmp_path: Path) -> None:
-        assert await branch(tmp_path) is None
-        git("init", "-q", "-b", "trunk", cwd=tmp_path)
-        assert await branch(tmp_path) == "trunk"
-
-    def test_bits_that_a_repository_leaves_out_of_account(self, attack: Attack) -> None:
-        (attack.project / "a.txt").chmod(0o755)
-        assert is_modified(attack.project)
-        attack.config("core.fileMode", "false")
-        assert not is_modified(attack.project)
+async def test_branches_and_changes_are_told(attack: Attack, tmp_path: Path) -> None:
+    assert await branch(attack.project) == "main"
+    git("pack-refs", "--all", cwd=attack.project)
+    git("gc", "-q", cwd=attack.project)
+    git("update-index", "--split-index", cwd=attack.project)
+    assert await branch(attack.project) == "main"
+    git("worktree", "add", "-q", "-b", "side/way", str(tmp_path / "tree"), cwd=attack.project)
+    assert await branch(tmp_path / "tree") == "side/way"
+    (tmp_path / "tree/a.txt").write_text("two")
+    assert await branch(tmp_path / "tree") == "side/way*"
+    git("checkout", "-q", "--detach", cwd=attack.project)
+    assert await branch(attack.project) == git("rev-parse", "HEAD", cwd=attack.project)[:9]
+    git("checkout", "-q", "main", cwd=attack.project)
+    attack.touch()
+    assert await branch(attack.project) == "main*"
+    git("add", "-A", cwd=attack.project)
+    assert await branch(attack.project) == "main*"
 
 
-class TestHead:
-    """The name of the branch is read without git, from files that may be anything."""
+async def test_a_repository_of_sha256_and_none(tmp_path: Path) -> None:
+    assert await branch(tmp_path) is None
+    git("init", "-q", "-b", "trunk", "--object-format=sha256", cwd=tmp_path)
+    assert await branch(tmp_path) == "trunk"
+    (tmp_path / "f").write_text("1")
+    git("add", "-A", cwd=tmp_path)
+    git("commit", "-q", "-m", "c", cwd=tmp_path)
+    assert await branch(tmp_path) == "trunk"
+    (tmp_path / "f").write_text("two")
+    assert await branch(tmp_path) == "trunk*"
 
-    def test_a_link_to_a_file_of_the_users_tells_nothing(self, attack: Attack, tmp_path: Path) -> None:
-        (tmp_path / "secret").write_text("ref: refs/heads/of-somebody-else\n")
-        head = attack.project / ".git/HEAD"
-        head.unlink()
-        head.symlink_to(tmp_path / "secret")
-        assert branch_of(attack.project) is None
 
-    def test_what_is_no_reference_tells_nothing(self, attack: Attack) -> None:
-        (attack.project / ".git/HEAD").write_text("hunter2hunter2")
-        assert branch_of(attack.project) is None
+def test_bits_that_a_repository_leaves_out_of_account(attack: Attack) -> None:
+    (attack.project / "a.txt").chmod(0o755)
+    assert is_modified(attack.project)
+    attack.config("core.fileMode", "false")
+    assert not is_modified(attack.project)
 
-    def test_a_pipe_in_its_place_is_not_waited_for(self, attack: Attack) -> None:
-        head = attack.project / ".git/HEAD"
-        head.unlink()
-        os.mkfifo(head)
-        assert branch_of(attack.project) is None
-        shutil.rmtree(attack.project / ".git")
-        os.mkfifo(attack.project / ".git")
-        assert repository_of(find_project(attack.project)) is None
+
+def test_a_head_that_is_no_reference_tells_nothing(attack: Attack, tmp_path: Path) -> None:
+    """It is read without git, and may be anything: a link to a file of the user's, a pipe."""
+    head = attack.project / ".git/HEAD"
+    head.write_text("hunter2hunter2")
+    assert branch_of(attack.project) is None
+    head.unlink()
+    (tmp_path / "secret").write_text("ref: refs/heads/of-somebody-else\n")
+    head.symlink_to(tmp_path / "secret")
+    assert branch_of(attack.project) is None
+    head.unlink()
+    os.mkfifo(head)
+    assert branch_of(attack.project) is None
+    shutil.rmtree(attack.project / ".git")
+    os.mkfifo(attack.project / ".git")
+    assert repository_of(find_project(attack.project)) is None
 
 
 STARTERS = {
