@@ -94,11 +94,8 @@ class Introduction(InitializeRequest):
 class SessionFactory(Protocol):
     """What an editor's sessions are made of; the command line has one of the real parts."""
 
-    @property
-    def store(self) -> Store: ...
-
-    @property
-    def demo(self) -> bool: ...
+    store: Store
+    demo: bool
 
     def services(self, cwd: Path, servers: Mapping[str, McpServerSettings]) -> AppServices:
         """Return what the controller of a session in a directory is given; ``servers`` are the editor's own."""
@@ -375,13 +372,24 @@ class EditorAgent:
         names = dict.fromkeys([*filter(None, [agent.model]), *await self._workshop.models()])
         if not names:
             return []
-        options = [_select("model", "model", agent.model or next(iter(names)), names)]
+        rows: list[tuple[str, Literal["model", "thought_level"], str, Iterable[str]]]
+        rows = [("model", "model", agent.model or next(iter(names)), names)]
         effort = agent.effort
         if effort.levels:
             chosen = effort.chosen.nearest(effort.levels) if effort.chosen is not None else None
             levels = (DEFAULT_EFFORT, *(level for level in Effort if level in effort.levels))
-            options.append(_select("effort", "thought_level", chosen or DEFAULT_EFFORT, levels))
-        return options
+            rows.append(("effort", "thought_level", chosen or DEFAULT_EFFORT, levels))
+        return [
+            SessionConfigOptionSelect(
+                id=name,
+                name=name.capitalize(),
+                category=category,
+                type="select",
+                current_value=value,
+                options=[SessionConfigSelectOption(value=one, name=one) for one in values],
+            )
+            for name, category, value, values in rows
+        ]
 
 
 def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:
@@ -401,17 +409,6 @@ def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:
             case _:
                 raise RequestError(-32602, f"The server {server.name!r} speaks a transport that is not supported.")
     return servers
-
-
-def _select(name: str, category: Literal["model", "thought_level"], value: str, values: Iterable[str]) -> Any:
-    return SessionConfigOptionSelect(
-        id=name,
-        name=name.capitalize(),
-        category=category,
-        type="select",
-        current_value=value,
-        options=[SessionConfigSelectOption(value=one, name=one) for one in values],
-    )
 
 
 log = logging.getLogger(__name__)

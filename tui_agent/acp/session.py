@@ -216,6 +216,8 @@ class EditorSession:
         self.controller.attach(services)
         self._updates = Updates(services.cwd)
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
+        self.tell, self.wait_sent = self._waiting.put_nowait, self._waiting.join
+        """Tells something after all that was told before, and waits until all of it is."""
         self._telling: asyncio.Task[None] | None = None
         """Tells what waits; begun when the session has its name, by which the editor is told."""
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -322,13 +324,6 @@ class EditorSession:
 
     # -- telling --------------------------------------------------------------------------------------------
 
-    def tell(self, update: Any) -> None:
-        """Tell something after all that was told before."""
-        self._waiting.put_nowait(update)
-
-    async def wait_sent(self) -> None:
-        await self._waiting.join()
-
     async def _send_all(self) -> None:
         while True:
             update = await self._waiting.get()
@@ -358,20 +353,16 @@ class EditorSession:
             case EntryAppended(entry=ModelChangeEntry() | EffortChangeEntry() as entry):
                 if isinstance(entry, ModelChangeEntry):
                     self.tell(usage_update(self.agent.context_size(), self.agent.session_cost()))
-                self._tell_options()
+                self.controller.soon(self._tell_options())
             case RunEnded():
                 self._answer(event)
             case _:
                 pass
 
-    def _tell_options(self) -> None:
+    async def _tell_options(self) -> None:
         """Tell the editor what is chosen now: a command may have changed it."""
-
-        async def tell() -> None:
-            options = await self.options() if self.options is not None else []
-            self.tell(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
-
-        self.controller.soon(tell())
+        options = await self.options() if self.options is not None else []
+        self.tell(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
 
     def _answer(self, ended: RunEnded) -> None:
         waiting, self._ended = self._ended, []

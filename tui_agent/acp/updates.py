@@ -377,17 +377,11 @@ def diffs_of(diff: str, path: str) -> list[Any]:
     new: list[str] = []
     inside = False
     ended: list[list[str]] = []
-
-    def close() -> None:
-        if old or new:
-            found.append(helpers.tool_diff_content(path, "".join(new), "".join(old) if old else None))
-        old.clear()
-        new.clear()
-
-    for line in diff.splitlines():
+    for line in (*diff.splitlines(), "@@"):  # the last hunk ends as the others do
         if line.startswith("@@"):
-            close()
-            inside = True
+            if old or new:
+                found.append(helpers.tool_diff_content(path, "".join(new), "".join(old) if old else None))
+            old, new, inside = [], [], True
         elif inside and line.startswith("\\"):  # what stands before this line has no end of a line
             for side in ended:
                 side[-1] = side[-1].removesuffix("\n")
@@ -396,7 +390,6 @@ def diffs_of(diff: str, path: str) -> list[Any]:
             ended = [side for side, other in ((old, "+"), (new, "-")) if mark != other]
             for side in ended:
                 side.append(text)
-    close()
     return found
 
 

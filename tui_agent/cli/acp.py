@@ -4,25 +4,20 @@ import asyncio
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.mcp.settings import McpServerSettings
-from tui_agent.app.services import AppServices
 from tui_agent.cli.controller_wiring import ControllerWiring
 from tui_agent.cli.ending import run_to_end
 from tui_agent.cli.login import run_login
 from tui_agent.cli.models import is_usable
 from tui_agent.cli.wiring import Wiring
 from tui_agent.config import ConfigError
-from tui_agent.session.store import Store
 
 if TYPE_CHECKING:
-    from asyncio import StreamReader, StreamWriter
-
     import acp
 
 MAX_MODELS = 300
@@ -49,11 +44,15 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
     from acp.meta import AGENT_METHODS
     from acp.schema import DeleteSessionRequest
 
-    from tui_agent.acp.server import EditorAgent, Introduction
+    from tui_agent.acp.server import EditorAgent, Introduction, MessageLines
 
     async with aclosing(Wiring(arguments)) as wiring:
         agent = EditorAgent(WiredSessionFactory(wiring))
-        reader, writer = await _streams(out)
+        loop = asyncio.get_running_loop()
+        reader = MessageLines(limit=LINE_BYTES)
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
+        writer = asyncio.StreamWriter(transport, protocol, reader, loop)
         try:
             # The optional methods of the protocol are optional; its Python type has all of them.
             connection = AgentSideConnection(
@@ -72,33 +71,14 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
             await agent.aclose()
 
 
-async def _streams(out: BinaryIO) -> "tuple[StreamReader, StreamWriter]":
-    from tui_agent.acp.server import MessageLines
-
-    loop = asyncio.get_running_loop()
-    reader = MessageLines(limit=LINE_BYTES)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
-    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
-
-
 class WiredSessionFactory:
     """Sessions and agents of the real parts."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
+        self.store, self.demo = wiring.store, bool(wiring.arguments.demo)
+        self.services = partial(ControllerWiring, wiring)
         self._models: tuple[str, ...] | None = None
-
-    @property
-    def store(self) -> Store:
-        return self._wiring.store
-
-    @property
-    def demo(self) -> bool:
-        return bool(self._wiring.arguments.demo)
-
-    def services(self, cwd: Path, servers: Mapping[str, McpServerSettings]) -> AppServices:
-        return ControllerWiring(self._wiring, cwd, servers)
 
     async def models(self, *, anew: bool = False) -> Sequence[str]:
         """Return the models with a key, or configured; read once, and ``anew`` where a key may have been set."""
