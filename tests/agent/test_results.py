@@ -9,7 +9,7 @@ import pytest
 from tests.agent.test_rewind import bash, rewinding, tree
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.app.results import ResultError, SessionResult
-from tui_agent.files.git_writing import GitWriteError
+from tui_agent.files.git_writing import GitWriteError, make_patch
 
 IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "commit.gpgsign=false")
 
@@ -99,7 +99,7 @@ async def test_what_the_user_changed_is_not_in_it(tmp_path: Path, project: Path)
     await harness.agent.files.settle()
     assert harness.agent.ports.checkpoints is not None
     result = SessionResult.of(harness.session, harness.agent.ports.checkpoints)
-    patch = result.patch().decode()
+    patch = make_patch(result.files).decode()
     changed = [line for line in patch.splitlines() if line[:1] in "+-" and line[:3] not in {"+++", "---"}]
     assert changed == ["-one", "+ONE", "-six", "+SIX"]
     result.write("branch:work")
@@ -134,7 +134,7 @@ async def test_a_session_that_changed_nothing_has_no_result(tmp_path: Path, proj
     assert not result
     with pytest.raises(ResultError, match="changed no file"):
         result.write(str(tmp_path / "x.patch"))
-    assert result.patch() == b""
+    assert make_patch(result.files) == b""
 
 
 async def test_an_image_that_was_dropped_is_named(tmp_path: Path, project: Path) -> None:
@@ -200,7 +200,7 @@ async def applied(tmp_path: Path, project: Path, command: str, remarks: str = ""
     git(tmp_path, "clone", "-q", "--no-local", "project", "clone")
     result = await result_of(tmp_path, project, f"bash -c {shlex.quote(command)}")
     assert result.remarks() == remarks
-    git(tmp_path / "clone", "apply", "--index", "-", text=result.patch())
+    git(tmp_path / "clone", "apply", "--index", "-", text=make_patch(result.files))
     return tmp_path / "clone"
 
 

@@ -110,7 +110,7 @@ def test_of_a_chosen_server_only_the_address_becomes_a_setting(
 
 async def test_nothing_is_loaded_while_somebody_types(parts: Parts, clock: Clock) -> None:
     typed = clock.now
-    opened(parts).watch_typing(lambda: typed)
+    opened(parts).last_typed = lambda: typed
     for _ in range(4):
         clock.now += PAUSE
         typed = clock.now
@@ -145,5 +145,5 @@ def test_keys_are_answered_while_the_parts_are_built(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(gc, "disable", lambda: None)
     with pytest.raises(OSError, match="no parts today"):
-        screen.run_screen(Namespace())
+        asyncio.run(screen.run_screen(Namespace()))
     assert answered == [True]

@@ -18,11 +18,8 @@ class ColdCache:
 
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
-        self._told: int | None = None
-
-    def forget(self) -> None:
-        """Another session is shown."""
-        self._told = None
+        self.told: int | None = None
+        """The answer after which it was told; None in another session."""
 
     def look(self) -> None:
         """Say what the next request reads anew when the provider has forgotten the last one; cheap when it has not."""
@@ -30,11 +27,11 @@ class ColdCache:
         if agent is None or agent.running or agent.session.read_only:
             return
         answer = newest(agent.session.active_path(), AssistantEntry)
-        if answer is None or answer.id == self._told:
+        if answer is None or answer.id == self.told:
             return
         if agent.context.cache_state().warm:
             return
-        self._told = answer.id
+        self.told = answer.id
         self._controller.frontend.refresh_facts()
         self._controller.soon(self._tell(agent))
 

@@ -12,7 +12,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -121,12 +120,6 @@ def _own_rows(found: tuple[CommandRow, ...]) -> tuple[Command, ...]:
 
 def find(name: str, commands: Iterable[Command]) -> Command | None:
     return next((command for command in commands if name == command.name or name in command.aliases), None)
-
-
-def close_names(name: str, commands: Iterable[Command]) -> list[str]:
-    names = [known for command in commands for known in (command.name, *command.aliases)]
-    begins = [known for known in names if known.startswith(name[:3])] if len(name) >= 2 else []
-    return list(dict.fromkeys([*get_close_matches(name, names, 3, 0.6), *begins]))[:3]
 
 
 _USES = "commands-used.json"

@@ -11,11 +11,12 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tui_agent.agent.mentions import has_mention
-from tui_agent.app.commands import Command, close_names, commands_of, count_use, find
+from tui_agent.app.commands import Command, commands_of, count_use, find
 from tui_agent.app.format import one_line
 from tui_agent.app.frontend import Choice, Frontend, Page, Question, Remedy, Severity
 from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
@@ -46,9 +47,6 @@ class WarningLog:
     """When, in seconds since the epoch, and what."""
     unread: int = 0
     """Warnings that something new took from the screen since somebody looked at them all."""
-
-    def add(self, now: float, sentence: str) -> None:
-        self.said.append((now, sentence))
 
     def lines(self) -> list[str]:
         return [f"! {time.strftime('%H:%M', time.localtime(when)):<14} {sentence}" for when, sentence in self.said]
@@ -83,7 +81,7 @@ class Controller:
         self._unopened: OpenRequest | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._asks = asyncio.Event()
-        self.deciding: asyncio.Task[None] | None = None
+        self.deciding: asyncio.Task[bool | None] | None = None
         """The question about a plan that the last run ended with."""
         self.clock: Callable[[], float] = time.time
         """Returns seconds since the epoch. A key can come before there are services."""
@@ -93,7 +91,8 @@ class Controller:
         """The race of the open session; None where none is to be looked after."""
         self.outbox = Outbox(self)
         """Where what the user wrote leaves from."""
-        self._attached = asyncio.Event()
+        self.attached = asyncio.Event()
+        """Set once there are services: a key can come before them."""
         self._pasted: PastedImages | None = None
         self.warnings = WarningLog()
         """What the program warned of by itself."""
@@ -103,16 +102,7 @@ class Controller:
     def attach(self, services: AppServices) -> None:
         self._services = services
         self.clock = services.clock
-        self._attached.set()
-
-    async def attached(self) -> AppServices:
-        await self._attached.wait()
-        return self.services
-
-    @property
-    def has_services(self) -> bool:
-        """Whether there are ports yet: a key can come before them."""
-        return self._services is not None
+        self.attached.set()
 
     @property
     def services(self) -> AppServices:
@@ -148,16 +138,13 @@ class Controller:
     def show(self, page: Page) -> None:
         self.frontend.show(page)
 
-    def complain(self, error: BaseException) -> None:
-        problem = report(error)
-        self.say(problem.sentence, "warning" if problem.expected else "error")
-
     async def attempt(self, work: Awaitable[T]) -> T | None:
         """Do some work; what fails is told, and None returned."""
         try:
             return await work
         except Exception as error:  # noqa: BLE001 - the edge: everything becomes a sentence
-            self.complain(error)
+            problem = report(error)
+            self.say(problem.sentence, "warning" if problem.expected else "error")
             return None
 
     def soon(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T | None]:
@@ -169,21 +156,22 @@ class Controller:
 
     # -- commands ---------------------------------------------------------------------------------------------
 
-    def begin(self, name: str, arguments: str = "") -> asyncio.Task[None]:
+    def begin(self, name: str, arguments: str = "") -> asyncio.Task[bool | None]:
         """Run a command in a task of its own; nothing waits for it."""
         command = find(name, self.commands)
-        if command is not None and self.has_services and self.frontend.has_screen:
+        if command is not None and self.attached.is_set() and self.frontend.has_screen:
             count_use(self.services.state_dir, command.name)
         if command is None:
             # Its file may be new.
             return self.soon(self.outbox.send_command(name, arguments, self.unknown(name)))
         return self.soon(self._run(command, arguments))
 
-    async def _run(self, command: Command, arguments: str) -> None:
-        """Run a command; one whose key came before there were services waits for them."""
+    async def _run(self, command: Command, arguments: str) -> bool:
+        """Run a command and return True; one whose key came before there were services waits for them."""
         if not command.is_early:
-            await self.attached()
+            await self.attached.wait()
         await command.handler(self, arguments)
+        return True
 
     async def run(self, name: str, arguments: str = "") -> None:
         """Run a command; returns when it is done or asks something."""
@@ -197,12 +185,7 @@ class Controller:
 
     async def run_through(self, command: Command, arguments: str = "") -> bool:
         """Run a command to its end, whatever it asks, and what it left to be done; returns whether it went through."""
-
-        async def through() -> bool:
-            await command.handler(self, arguments)
-            return True
-
-        done = await self.attempt(through())
+        done = await self.attempt(self._run(command, arguments))
         await self.tasks_done()
         return done is True
 
@@ -211,7 +194,9 @@ class Controller:
             await asyncio.wait(self._tasks)
 
     def unknown(self, name: str) -> str:
-        close = close_names(name, self.commands)
+        names = [known for command in self.commands for known in (command.name, *command.aliases)]
+        begins = [known for known in names if known.startswith(name[:3])] if len(name) >= 2 else []
+        close = list(dict.fromkeys([*get_close_matches(name, names, 3, 0.6), *begins]))[:3]
         meant = f"Did you mean {' or '.join('/' + known for known in close)}?" if close else "/help lists them."
         return f"There is no command /{one_line(name, 40)}. {meant}"
 
@@ -300,13 +285,10 @@ class Controller:
         else:
             self.deciding = self.begin("plan")
 
-    def open_soon(self, request: OpenRequest) -> None:
-        self.soon(self.open(request))
-
     def open_again(self) -> None:
         request, self._unopened = self._unopened, None
         if request is not None:
-            self.open_soon(request)
+            self.soon(self.open(request))
 
     async def close(self) -> None:
         agent, self.agent = self.agent, None
@@ -422,7 +404,9 @@ class Outbox:
             return
         agent.switch_for(prepared)
         self.submit(prepared.parts, follow_up=False)
-        self._warn(prepared.problem)
+        if prepared.problem is not None:
+            # The line above the prompt is cleared when the run begins.
+            self._controller.frontend.warn(prepared.problem)
 
     async def send_command(self, name: str, arguments: str, complaint: str) -> None:
         """Send the message of a command of the user's own; ``complaint`` is raised where there is none any more."""
@@ -444,7 +428,8 @@ class Outbox:
             put_blob = controller.services.store.put_blob
             loaded = await load_message(text, controller.cwd, agent.session, put_blob, named=self._named)
             self.submit(loaded.parts, follow_up=follow_up)
-            self._warn(loaded.problem)
+            if loaded.problem is not None:
+                controller.frontend.warn(loaded.problem)
 
     async def _named(self, name: str) -> tuple[UserPart, ...]:
         """Return the parts for a name that is no file: an image that was pasted, or what the agent knows."""
@@ -455,11 +440,6 @@ class Outbox:
         if image is not None:
             return (image,)
         return await load_named(controller.agent.ports, name) if controller.agent is not None else ()
-
-    def _warn(self, problem: str | None) -> None:
-        """Say what is wrong with a message that was sent; the line above the prompt is cleared when its run begins."""
-        if problem is not None:
-            self._controller.frontend.warn(problem)
 
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
         """Send a message as it is; one that can't be sent goes back into the prompt."""

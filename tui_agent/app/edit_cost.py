@@ -46,24 +46,17 @@ def plan_edit(blocks: Sequence[ContextBlock], places: Sequence[int], action: Edi
     if not wanted:
         what = f"#{blocks[entries[0]].origin[0]} is" if len(entries) == 1 else "All of them are"
         return f"{what} {_DONE[action]} already."
-    changed = [place for place in wanted if _changes(blocks[place], action)]
+    # Only then the request gets other bytes.
+    changed = [place for place in wanted if not (blocks[place].state in _OPEN and _AFTER[action] in _OPEN)]
     freed = sum(_freed(blocks[place], action) for place in changed)
     gone = set(changed)
-    after = range(_first_changed(blocks, changed[0]), len(blocks)) if changed else range(0)
+    first = changed[0] if changed else len(blocks)
+    if changed and blocks[first].kind == "tool_result":
+        # A result that is dropped or comes back takes its call with it.
+        first = next((at for at in range(first - 1, -1, -1) if blocks[at].kind == "assistant"), first)
+    after = range(first, len(blocks))
     reread = sum(blocks[place].tokens for place in after if blocks[place].cached and place not in gone)
     return Edit(action, tuple(wanted), tuple(blocks[place].origin[0] for place in wanted), freed, reread)
-
-
-def _first_changed(blocks: Sequence[ContextBlock], place: int) -> int:
-    """Return where the request differs first: a result that is dropped or comes back takes its call with it."""
-    if blocks[place].kind == "tool_result":
-        return next((at for at in range(place - 1, -1, -1) if blocks[at].kind == "assistant"), place)
-    return place
-
-
-def _changes(block: ContextBlock, action: EditAction) -> bool:
-    """Whether the request gets other bytes."""
-    return not (block.state in _OPEN and _AFTER[action] in _OPEN)
 
 
 def _freed(block: ContextBlock, action: EditAction) -> int:

@@ -59,10 +59,6 @@ class ExportFormat(StrEnum):
     CLAUDE_CODE = "claude-code"
     CODEX = "codex"
 
-    @property
-    def suffix(self) -> str:
-        return next(ending for ending, form in _ENDINGS.items() if form == self)
-
 
 @dataclass(frozen=True, slots=True)
 class ExportOrder:
@@ -93,8 +89,9 @@ class ExportOrder:
             return f"rollout-{moment:%Y-%m-%dT%H-%M-%S}-{self.session_id}.jsonl"
         words = re.sub(r"[^\w-]+", "-", title.lower())[:40].strip("-_") or "session"
         stem = f"{words}-{self.session_id[-8:]}"
+        suffix = next(ending for ending, form in _ENDINGS.items() if form == self.format)
         numbers = ("", *(f"-{number}" for number in range(2, 10_000)))
-        names = (f"{stem}{number}{self.format.suffix}" for number in numbers)
+        names = (f"{stem}{number}{suffix}" for number in numbers)
         return next(name for name in names if not is_there(directory / name))
 
 

@@ -69,7 +69,7 @@ class LoginController:
 
     def rows(self) -> Sequence[LoginRow]:
         """Return the providers that take a key, the best known first."""
-        keys, kept = self._keys(), set(self._logins)
+        keys, kept = keys_of(self._config(), self._logins), set(self._logins)
         ids = dict.fromkeys((*FIRST, *PROVIDERS))
         wanted = [PROVIDERS[name] for name in ids if PROVIDERS[name].keys and PROVIDERS[name].local_url is None]
         return [
@@ -135,11 +135,9 @@ class LoginController:
             told.append(f"{source} still gives one.")
         return " ".join(filter(None, told))
 
-    def _keys(self) -> Keys:
-        return keys_of(self._config(), self._logins)
-
     def _source(self, provider: str) -> str:
-        key = self._keys().find(PROVIDERS[provider]) if provider in PROVIDERS else None
+        keys = keys_of(self._config(), self._logins)
+        key = keys.find(PROVIDERS[provider]) if provider in PROVIDERS else None
         return key.source if key is not None else ""
 
     def _ways(self, provider: Provider) -> tuple[Literal["browser", "device"], ...]:

@@ -34,15 +34,12 @@ def plan_of(agent: Agent, *, headed: bool = False) -> str:
     return answer.text[heading.start() :].strip()
 
 
-def _answers() -> tuple[tuple[str, str], ...]:
-    from tui_agent.agent.permissions import Mode
-
-    return (
-        (Mode.BUILD.value, "Go on in build: ask before files change"),
-        (Mode.AUTO_EDIT.value, "Go on in auto-edit: change files without asking"),
-        (EDIT, "Change the plan in $EDITOR first"),
-        (KEEP, "Keep planning: say what to change"),
-    )
+_ANSWERS = (
+    ("build", "Go on in build: ask before files change"),
+    ("auto-edit", "Go on in auto-edit: change files without asking"),
+    (EDIT, "Change the plan in $EDITOR first"),
+    (KEEP, "Keep planning: say what to change"),
+)
 
 
 @Command("plan", "carry out the plan, change it, or begin one", argument="[build|auto-edit]", place=155, yields=True)
@@ -65,7 +62,7 @@ async def plan(controller: Controller, argument: str) -> None:
 async def decide(controller: Controller, text: str) -> None:
     question = "Carry out this plan?"
     while True:
-        answer = await controller.ask(Choice(question, _answers(), beneath=True))
+        answer = await controller.ask(Choice(question, _ANSWERS, beneath=True))
         if answer is None or answer == KEEP:
             return
         if answer != EDIT:

@@ -43,25 +43,19 @@ _NEW_FILE = "--- /dev/null"
 
 
 def question(request: PermissionRequest) -> str:
-    if request.question:
-        return request.question
-    if not request.needs:
-        return f"Use {one_line(request.tool, 40)}?"
+    if request.question or not request.needs:
+        return request.question or f"Use {one_line(request.tool, 40)}?"
     need = request.needs[0]
+    if request.command and need.permission is Permission.NETWORK:
+        return f"Let it reach {one_line(need.pattern, 80)}?"
+    if request.command and request.again:
+        return "Run it again with that allowed?"
     if request.command:
-        return _command_question(request, need)
+        return f"Use {one_line(request.tool, 80)}?" if need.permission is Permission.TOOL else "Run this command?"
     subject = _OBJECTS.get(need.permission) or one_line(request.title or need.pattern, 120)
     if need.permission is Permission.EDIT and need.detail_kind == "diff":
         return f"{'Create' if need.detail.startswith(_NEW_FILE) else 'Change'} {subject}{_amount(need.detail)}?"
     return f"{VERBS[need.permission]} {subject}?"
-
-
-def _command_question(request: PermissionRequest, need: PermissionNeed) -> str:
-    if need.permission is Permission.NETWORK:
-        return f"Let it reach {one_line(need.pattern, 80)}?"
-    if request.again:
-        return "Run it again with that allowed?"
-    return f"Use {one_line(request.tool, 80)}?" if need.permission is Permission.TOOL else "Run this command?"
 
 
 def _amount(diff: str) -> str:

@@ -73,29 +73,21 @@ def read_wish(text: str) -> RaceWish:
         if name not in {"check", "pick", "cost", "from"} or not (given or words):
             raise CommandError(f"“{word}” is not understood. Write: {USAGE}")
         options[name] = value if given else words.pop(0)
+    cost, start = options.get("cost"), options.get("from")
+    try:
+        dollars = None if cost is None else dollars_in(cost)
+    except ValueError:
+        raise CommandError(f"“{cost}” is not an amount of US dollars above 0.") from None
+    if start is not None and not start.lstrip("#").isdigit():
+        raise CommandError(f"“{start}” is not an entry; write its number: --from 412.")
     return RaceWish(
         prompt.strip(),
         " ".join(runners) or "3",
         options.get("check"),
         options.get("pick", "none"),
-        _number(options.get("cost")),
-        _entry(options.get("from")),
+        dollars,
+        None if start is None else int(start.lstrip("#")),
     )
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        return None if text is None else dollars_in(text)
-    except ValueError:
-        raise CommandError(f"“{text}” is not an amount of US dollars above 0.") from None
-
-
-def _entry(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not text.lstrip("#").isdigit():
-        raise CommandError(f"“{text}” is not an entry; write its number: --from 412.")
-    return int(text.lstrip("#"))
 
 
 async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:

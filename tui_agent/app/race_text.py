@@ -27,10 +27,6 @@ STATE_MARKS: Mapping[str, str] = {
 """One glyph for each state of a runner."""
 
 
-def state_word(state: str) -> str:
-    return state.replace("_", " ")
-
-
 @dataclass(frozen=True, slots=True)
 class RacePrice:
     """What a race can cost, in US dollars; None where nobody knows. ``prefix`` is tokens all runners begin with."""
@@ -78,7 +74,7 @@ def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
     """
     check = "" if row.check is None else "not run" if row.check.exit_code is None else f"exit {row.check.exit_code}"
     return (
-        f"{STATE_MARKS[row.state]} {state_word(row.state)}",
+        f"{STATE_MARKS[row.state]} {row.state.replace('_', ' ')}",
         check,
         changes_text(row.files, row.additions, row.deletions) or "no change",
         plural(row.steps, "step"),

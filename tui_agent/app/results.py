@@ -1,7 +1,7 @@
 """The result of a session: what it changed in the project, as a patch or as a commit on a branch of its own."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import cast
 
@@ -120,10 +120,6 @@ class SessionResult:
     def __bool__(self) -> bool:
         return bool(self.files)
 
-    def patch(self) -> bytes:
-        """Return the changes as a patch for ``git apply``; raises ``GitWriteError`` without git."""
-        return make_patch(self.files)
-
     def write(self, target: str) -> str:
         """Write the result to a file, or commit it to ``branch:NAME``; return a sentence that says what was done.
 
@@ -139,7 +135,7 @@ class SessionResult:
             files = plural(len(self.files) - len(done.left_out), "file")
             return f"Committed {files} to {done.branch} ({done.commit[:9]}).{self.remarks(done)}"
         try:
-            write_atomically(Path(target), self.patch())
+            write_atomically(Path(target), make_patch(self.files))
         except OSError as error:
             raise ResultError(f"{target} can't be written: {error.strerror or error}.") from None
         return (
@@ -150,16 +146,14 @@ class SessionResult:
         """Return the message of a commit: the session's title, its last answer, and its id as a trailer."""
         info = self.session.info
         title = one_line(info.title or info.first_message or "Work of a session", _SUBJECT_CHARS)
-        return "\n\n".join(filter(None, [title, self._summary(), f"Tui-Agent-Session: {info.id}#{self.leaf}"])) + "\n"
-
-    def _summary(self) -> str:
-        for entry in reversed(self.session.path(self.leaf)):
-            if isinstance(entry, AssistantEntry) and (text := entry.text.strip()):
-                # A line that begins with "#" is a comment where somebody edits the message.
-                lines = (line.lstrip("# ") if line.startswith("#") else line for line in text.splitlines())
-                whole = "\n".join(lines)
-                return whole if len(whole) <= _SUMMARY_CHARS else f"{whole[:_SUMMARY_CHARS].rstrip()}…"
-        return ""
+        path = reversed(self.session.path(self.leaf))
+        answers = (entry.text.strip() for entry in path if isinstance(entry, AssistantEntry))
+        # A line that begins with "#" is a comment where somebody edits the message.
+        lines = next(filter(None, answers), "").splitlines()
+        answer = "\n".join(line.lstrip("# ") if line.startswith("#") else line for line in lines)
+        if len(answer) > _SUMMARY_CHARS:
+            answer = f"{answer[:_SUMMARY_CHARS].rstrip()}…"
+        return "\n\n".join(filter(None, [title, answer, f"Tui-Agent-Session: {info.id}#{self.leaf}"])) + "\n"
 
     def remarks(self, done: Committed | None = None) -> str:
         """Return what is not in the result, or not only the session's, as sentences; "" for nothing."""
@@ -168,7 +162,9 @@ class SessionResult:
         mixed = (*self.mixed, *(done.mixed if done is not None else ()))
         said = []
         if left_out:
-            said.append(f"Not in it: {_named(left_out)}.")
+            rows = [f"{path} ({reason})" for path, reason in left_out.items()]
+            more = f" and {len(rows) - _NAMED:,} more" if len(rows) > _NAMED else ""
+            said.append(f"Not in it: {', '.join(rows[:_NAMED])}{more}.")
         if self.omitted:
             said.append(f"{self.omitted:,} more files changed and were too many to record.")
         if mixed:
@@ -191,9 +187,3 @@ def _repository_of(path: str, project: Path) -> str:
     """Return the repository inside the project that a file is in, "" for the project itself: a clone lacks it."""
     folders = (folder for folder in PurePosixPath(path).parents if folder.name)
     return next((str(folder) for folder in folders if os.path.lexists(project / folder / ".git")), "")
-
-
-def _named(reasons: Mapping[str, str]) -> str:
-    rows = [f"{path} ({reason})" for path, reason in reasons.items()]
-    more = f" and {len(rows) - _NAMED:,} more" if len(rows) > _NAMED else ""
-    return f"{', '.join(rows[:_NAMED])}{more}"

@@ -11,7 +11,7 @@ from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint, and entries take long to import .
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.permissions import Rule
@@ -86,105 +86,83 @@ class AppServices(Protocol):
     logins: LoginController
     """The keys a user enters in the program."""
 
-    def clock(self) -> float:
-        """Return the seconds since the epoch."""
-
-    def on_ready(self) -> None:
-        """Start what is slow; called once after the first paint."""
+    clock: Callable[[], float]
+    """Returns the seconds since the epoch."""
+    on_ready: Callable[[], None]
+    """Starts what is slow; called once after the first paint."""
 
     # -- sessions -------------------------------------------------------------------------------------------------
 
-    def open_session(self, request: OpenRequest) -> Session:
-        """Open what is asked for.
+    open_session: Callable[[OpenRequest], Session]
+    """Opens what is asked for.
 
-        Raises:
-            SessionHeld: another live program has it, and the request doesn't say what to do then.
-            StoreError: it can't be opened.
-        """
-
-    def make_agent(self, session: Session) -> Agent: ...
-
-    def close_session(self, session: Session) -> None: ...
+    Raises:
+        SessionHeld: another live program has it, and the request doesn't say what to do then.
+        StoreError: it can't be opened.
+    """
+    make_agent: Callable[[Session], Agent]
+    close_session: Callable[[Session], None]
 
     # -- settings -------------------------------------------------------------------------------------------------
 
-    def config(self) -> Config: ...
+    config: Callable[[], Config]
+    save_setting: Callable[[str, object], object]
+    """Keeps a setting (``ui.theme``, ``model``) in the user's configuration file."""
+    settings_rows: Callable[[], Sequence[SettingRow]]
+    """Returns every setting as it is in the file and the environment now."""
+    reread_settings: Callable[[], Sequence[str]]
+    """Reads the settings again, applies them to the open session's agent and returns the keys of those that changed.
 
-    def save_setting(self, key: str, value: object) -> None:
-        """Keep a setting (``ui.theme``, ``model``) in the user's configuration file."""
+    Raises:
+        ConfigError: they can't be used; everything stays as it was.
+    """
+    doctor: Callable[[], Sequence[str]]
+    """Returns the lines of ``tui-agent doctor``; call it in a thread."""
+    trust_question: Callable[[], ProjectState | None]
+    """Returns what the project brings along, when the user has not answered yet whether it may act."""
+    answer_trust: Callable[[str | None], None]
+    """Takes the answer, ``trusted``, ``refused`` or None, before a session is opened."""
+    forget_rule: Callable[[Rule], str | None]
+    """Removes a permission rule from where it is kept; returns why that can't be done."""
+    keep_rule: Callable[[Rule], str | None]
+    """Keeps a permission rule in the user's configuration; returns why that can't be done."""
+    check_command: Callable[[Path], str]
+    """Returns the command that checks what was done in a project, "" when none is remembered."""
+    keep_check: Callable[[Path, str], None]
+    """Remembers the command for a project, in the user's file.
 
-    def settings_rows(self) -> Sequence[SettingRow]:
-        """Return every setting as it is in the file and the environment now."""
-
-    def reread_settings(self) -> Sequence[str]:
-        """Read the settings again, apply them to the open session's agent and return the keys of those that changed.
-
-        Raises:
-            ConfigError: they can't be used; everything stays as it was.
-        """
-
-    def doctor(self) -> Sequence[str]:
-        """Return the lines of ``tui-agent doctor``; call it in a thread."""
-
-    def trust_question(self) -> ProjectState | None:
-        """Return what the project brings along, when the user has not answered yet whether it may act."""
-
-    def answer_trust(self, answer: str | None) -> None:
-        """Take the answer, ``trusted``, ``refused`` or None, before a session is opened."""
-
-    def forget_rule(self, rule: Rule) -> str | None:
-        """Remove a permission rule from where it is kept; return why that can't be done."""
-
-    def keep_rule(self, rule: Rule) -> str | None:
-        """Keep a permission rule in the user's configuration; return why that can't be done."""
-
-    def check_command(self, project: Path) -> str:
-        """Return the command that checks what was done in a project, "" when none is remembered."""
-
-    def keep_check(self, project: Path, command: str) -> None:
-        """Remember the command for a project, in the user's file.
-
-        Raises:
-            ConfigError, OSError: it can't be written.
-        """
+    Raises:
+        ConfigError, OSError: it can't be written.
+    """
 
     # -- models ---------------------------------------------------------------------------------------------------
 
-    def models(self) -> Sequence[ModelRow]:
-        """List the models of the catalog, those that can be used first; call it in a thread."""
+    models: Callable[[], Sequence[ModelRow]]
+    """Lists the models of the catalog, those that can be used first; call it in a thread."""
+    ask_servers: Callable[[str | None], Awaitable[Sequence[str]]]
+    """Asks the servers that know what the catalog can't for their models, or only the one of a model.
 
-    async def ask_servers(self, model: str | None = None) -> Sequence[str]:
-        """Ask the servers that know what the catalog can't for their models, or only the one of a model.
-
-        One model's server is asked when nothing is known of it or that is a day old. Returns how it went, a line each.
-        """
-
-    def judge_model(self, name: str) -> NameVerdict | None:
-        """Return what can be said of a model's name; call it in a thread."""
-
-    def reread_cost(self, model: str, tokens: int) -> float | None:
-        """Return what reading tokens anew costs more than reading them from the provider's cache, in US dollars."""
-
-    def price(self, model: str, usage: Reported) -> float | None: ...
-
-    def provider_keys(self) -> Mapping[str, str]:
-        """Return where the key of each provider that can be used comes from, by the provider's name."""
-
-    def own_servers(self) -> Sequence[LocalServer]:
-        """Return the servers of the settings with their models; nobody is asked whether they run."""
-
-    async def find_servers(self) -> Sequence[LocalServer]:
-        """Look for model servers on this machine and at the addresses of the settings; only when the user asks."""
-
-    def use_server(self, server: LocalServer, model: str) -> str:
-        """Put a server's model into the configuration and return its id; what the server says of it is no setting."""
+    One model's server is asked when nothing is known of it or that is a day old. Returns how it went, a line each.
+    """
+    judge_model: Callable[[str], NameVerdict | None]
+    """Returns what can be said of a model's name; call it in a thread."""
+    reread_cost: Callable[[str, int], float | None]
+    """Returns what a model's reading tokens anew costs more than from the provider's cache, in US dollars."""
+    price: Callable[[str, Reported], float | None]
+    provider_keys: Callable[[], Mapping[str, str]]
+    """Returns where the key of each provider that can be used comes from, by the provider's name."""
+    own_servers: Callable[[], Sequence[LocalServer]]
+    """Returns the servers of the settings with their models; nobody is asked whether they run."""
+    find_servers: Callable[[], Awaitable[Sequence[LocalServer]]]
+    """Looks for model servers on this machine and at the addresses of the settings; only when the user asks."""
+    use_server: Callable[[LocalServer, str], str]
+    """Puts a server's model into the configuration and returns its id; what the server says of it is no setting."""
 
     # -- files ----------------------------------------------------------------------------------------------------
 
-    async def list_files(self, root: Path) -> Sequence[str]: ...
-
-    async def branch(self, cwd: Path) -> str | None:
-        """Name the branch checked out, with ``*`` after it when tracked files are changed; None outside of git."""
+    list_files: Callable[[Path], Awaitable[Sequence[str]]]
+    branch: Callable[[Path], Awaitable[str | None]]
+    """Names the branch checked out, with ``*`` after it when tracked files are changed; None outside of git."""
 
 
 @dataclass(frozen=True, slots=True)

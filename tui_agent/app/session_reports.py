@@ -8,7 +8,7 @@ from typing import Any
 from tui_agent.agent.context_inspector import RoomMade
 from tui_agent.agent.context_map import ContextMap
 from tui_agent.app.plain_text import plain_preview
-from tui_agent.app.spending import Spending, Spent, spending_sections
+from tui_agent.app.spending import Spending, spending_sections
 from tui_agent.context.commit_plan import Commit
 from tui_agent.context.compaction import CompactionPlan, Refusal
 from tui_agent.session.records import EntryHeader, children
@@ -78,14 +78,11 @@ def cost_lines(found: Spending, names: Mapping[int, str]) -> list[str]:
 
 
 def cost_json(found: Spending) -> str:
-    def all_of(sums: Mapping[Any, Spent]) -> dict[str, Any]:
-        return {str(name): asdict(spent) for name, spent in sums.items()}
-
     value = {
         "total": asdict(found.total),
         "branches": {("current" if not key else f"#{key}"): asdict(spent) for key, spent in found.branches.items()},
-        "models": all_of(found.models),
-        "kinds": all_of(found.purposes),
+        "models": {name: asdict(spent) for name, spent in found.models.items()},
+        "kinds": {str(purpose): asdict(spent) for purpose, spent in found.purposes.items()},
         "days": {day.isoformat(): cost for day, cost in sorted(found.days.items())},
         "requests": [record._asdict() for record in found.steps],
     }

@@ -43,7 +43,7 @@ async def welcome(controller: Controller) -> None:
     while True:
         match await controller.ask(_question(services, servers, news)):
             case "d":
-                controller.open_soon(OpenRequest(demo=True))
+                controller.soon(controller.open(OpenRequest(demo=True)))
             case "m":
                 controller.begin("model")
             case "l":

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -24,7 +25,7 @@ from tui_agent.app.services import (
     OpenRequest,
 )
 from tui_agent.cli.models import abilities, describe_reply, is_usable, own_models, price
-from tui_agent.cli.wiring import Wiring, forget_rule, keep_rule
+from tui_agent.cli.wiring import Wiring, write_rule
 from tui_agent.config import set_value
 from tui_agent.files.own_git import branch_of, find_project, is_modified
 from tui_agent.files.ripgrep import NoRipgrepError, run_ripgrep
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tui_agent.agent.permissions import Rule
     from tui_agent.config import Config
     from tui_agent.model.naming import NameVerdict
     from tui_agent.session.records import Reported
@@ -73,9 +73,14 @@ class ControllerWiring(AppServices):
         self.config_path, self.state_dir = wiring.loaded.path, data_dir()
         self.warnings = wiring.loaded.warnings
         self.logins = LoginController(wiring.logins, self.config, wiring.default_model)
+        self.save_setting = set_value
+        project = find_project(wiring.cwd)
+        self.keep_rule = partial(write_rule, project=project)
+        self.forget_rule = partial(write_rule, project=project, is_kept=False)
         self._servers = dict(servers or {})
         self._agent: Agent | None = None
-        self._last_typed: Callable[[], float] = lambda: 0.0
+        self.last_typed: Callable[[], float] = lambda: 0.0
+        """Returns when the user last pressed a key, in seconds since the epoch."""
         self._background: set[asyncio.Task[None]] = set()
         self._getting_ready: Agent | None = None
         self.failed = False
@@ -86,26 +91,13 @@ class ControllerWiring(AppServices):
     def clock(self) -> float:
         return time.time()
 
-    def watch_typing(self, last_typed: Callable[[], float]) -> None:
-        """Know from now on when the user last pressed a key, in seconds since the epoch."""
-        self._last_typed = last_typed
-
     def config(self) -> Config:
         return self._wiring.loaded.config
-
-    def save_setting(self, key: str, value: object) -> None:
-        set_value(key, value)
 
     def doctor(self) -> Sequence[str]:
         from tui_agent.cli.doctor import findings, lines_of
 
         return [line for finding in findings() for line in lines_of(finding)]
-
-    def forget_rule(self, rule: Rule) -> str | None:
-        return forget_rule(rule, project=find_project(self._wiring.cwd))
-
-    def keep_rule(self, rule: Rule) -> str | None:
-        return keep_rule(rule, project=find_project(self._wiring.cwd))
 
     def judge_model(self, name: str) -> NameVerdict | None:
         return self._wiring.catalog.judge(name)
@@ -199,7 +191,7 @@ class ControllerWiring(AppServices):
         """
         opened = time.time()
         await asyncio.to_thread(lambda: [tool.schema() for tool in agent.ports.own_tools])
-        while time.time() - max(opened, self._last_typed()) < TYPING_PAUSE:  # noqa: ASYNC110 - a pause has no event
+        while time.time() - max(opened, self.last_typed()) < TYPING_PAUSE:  # noqa: ASYNC110 - a pause has no event
             await asyncio.sleep(TYPING_PAUSE / 2)
         with suppress(StoreError):  # a session that is gone by now, or can't be read, says so when it is used
             await agent.warm()
@@ -223,7 +215,7 @@ class ControllerWiring(AppServices):
         places = {name: place for place, name in enumerate(PROVIDERS)}
         return sorted(rows, key=lambda row: (not row.has_key, places.get(row.provider, len(places)), row.id))
 
-    async def ask_servers(self, model: str | None = None) -> Sequence[str]:
+    async def ask_servers(self, model: str | None) -> Sequence[str]:
         from tui_agent.model.discovery import refresh, servers
         from tui_agent.model.sign_in import renew_due
 

@@ -17,14 +17,15 @@ from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.race.copies import abandoned_homes, remove_left
 from tui_agent.app.logins import keys_of
-from tui_agent.cli.extensions import Extensions, state_of_project
-from tui_agent.cli.models import catalog_of, choose_model, directory_of, own_models
+from tui_agent.cli.extensions import Extensions, is_trusted, state_of_project
+from tui_agent.cli.models import LEARNT, catalog_of, choose_model, own_models
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
 from tui_agent.files.own_git import find_project
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import plain_url
+from tui_agent.model.directory import CatalogDirectory
 from tui_agent.model.hosted.link import install_command, is_installed
 from tui_agent.model.logins import SOURCE, Logins
 from tui_agent.model.price_list import PriceList
@@ -132,7 +133,7 @@ def _models(config: Config) -> Iterator[Finding]:
         asked = f", models asked {age}" if age else ""
         yield Finding("address", f"{provider.name} at {plain_url(place.url)}, from {place.source}{asked}")
     if model := choose_model(config, available, catalog.knows):
-        info, place = directory_of(catalog).info(model), catalog.place(model)
+        info, place = CatalogDirectory(catalog, data_dir() / LEARNT).info(model), catalog.place(model)
         at = f", at {plain_url(place.url)}" if place.is_own else ""
         yield Finding("model", f"{model}, window {info.context_window:,} tokens ({ORIGINS[info.origin]}){at}")
         if info.deprecated_on is not None and info.deprecated_on <= datetime.now(UTC).date().isoformat():
@@ -173,12 +174,7 @@ def _counted(items: Sequence[TrustItem]) -> str:
 
 def _extensions(config: Config) -> Iterator[Finding]:
     cwd = Path.cwd()
-    store = TrustStore(data_dir() / "trust.json")
-
-    def trusts(folder: Path) -> bool:
-        return state_of_project(folder, store).trusted
-
-    extensions = Extensions(trusts)
+    extensions = Extensions(is_trusted)
     yield from _servers(extensions, cwd)
     hooks = extensions.load_hooks(cwd)
     for handler in hooks.handlers:
@@ -188,7 +184,7 @@ def _extensions(config: Config) -> Iterator[Finding]:
         yield Finding("hook", problem, ok=False)
     folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
     sources = Sources(folders, config.instructions, config.notes_tokens)
-    yield from _knowledge(Knowledge(sources, prompt=prompt, trusted=lambda: trusts(cwd)))
+    yield from _knowledge(Knowledge(sources, prompt=prompt, trusted=lambda: is_trusted(cwd)))
 
 
 def _knowledge(known: Knowledge) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tui_agent.agent.hooks.hooks import Hooks, LoadedHooks, from_settings
+from tui_agent.agent.hooks.hooks import LoadedHooks, from_settings
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.settings import (
     ConnectionContext,
@@ -61,6 +61,11 @@ def state_of_project(
         theirs = [] if not is_off and find(project).kind is not None else theirs
     commands = [*_commands(config_path(), held=True), *theirs]
     return project_state(project, store, cwd=cwd, assume_trust=assume_trust, commands=commands)
+
+
+def is_trusted(cwd: Path) -> bool:
+    """Return True if what the project of a directory brings along may act, as the user's answers are kept now."""
+    return state_of_project(cwd, TrustStore(data_dir() / "trust.json")).trusted
 
 
 class Extensions:
@@ -140,10 +145,6 @@ class Extensions:
             return f"it runs {named.relative_to(project)}, and you have not trusted this project as it is."
         self._pinned.changed(project, command)
         return ""
-
-    def hooks(self, cwd: Path) -> Hooks:
-        """Return the hooks for a directory; nothing is loaded."""
-        return Hooks(lambda: self.load_hooks(cwd))
 
     def load_hooks(self, cwd: Path) -> LoadedHooks:
         try:

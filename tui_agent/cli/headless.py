@@ -82,20 +82,17 @@ class KeyedRun:
         return cls(key, found)
 
     @property
-    def is_finished(self) -> bool:
-        """Whether it ended for a reason of its own. A provider's error is none: the run goes on."""
-        outcome = self.session.outcome if self.session is not None else None
-        return outcome is not None and outcome.reason not in {"error", "interrupted"}
-
-    @property
     def request(self) -> OpenRequest:
         return OpenRequest(self.session.id if self.session is not None else None)
 
-    def repeat(self, store: Store, *, as_json: bool) -> int:
-        """Print what the finished run said, without a request; returns its exit code."""
-        if self.session is None or self.session.outcome is None:
-            raise RuntimeError("only a finished run can be repeated")
-        outcome = self.session.outcome
+    def repeat(self, store: Store, *, as_json: bool) -> int | None:
+        """Print what a finished run said, without a request; returns its exit code, None where it has not finished.
+
+        It has where it ended for a reason of its own. A provider's error is none: the run goes on.
+        """
+        outcome = self.session.outcome if self.session is not None else None
+        if self.session is None or outcome is None or outcome.reason in {"error", "interrupted"}:
+            return None
         session = Session(store, self.session.id, estimate=lambda _entry: 0, read_only=True)
         answers = [entry for entry in session.path() if isinstance(entry, AssistantEntry) and entry.text]
         if as_json:
@@ -168,7 +165,12 @@ class HeadlessRun(Frontend):
         """
         code = await self._interruptible(self._begin(message, piped))
         if code is None and self._ended.done():
-            return self._report(self._ended.result())
+            if not self._as_json and self._answer:
+                say(self._answer, file=self._out)
+            code, why = self._outcome(self._ended.result())
+            if why:
+                say(why, file=self._err)
+            return code
         return code or (ExitCode.FAILED if self._failed else ExitCode.DONE)
 
     async def race(self, wish: "RaceWish") -> ExitCode:
@@ -392,14 +394,6 @@ class HeadlessRun(Frontend):
         commands = (str(getattr(parse_arguments(bash, arguments), "command", "")) for arguments in calls)
         needs = (need for command in commands for need in command_needs(command, ports.cwd, ports.project))
         return any(not need.harmless for need in needs)
-
-    def _report(self, ended: RunEnded) -> ExitCode:
-        if not self._as_json and self._answer:
-            say(self._answer, file=self._out)
-        code, why = self._outcome(ended)
-        if why:
-            say(why, file=self._err)
-        return code
 
     def _outcome(self, ended: RunEnded) -> tuple[ExitCode, str]:
         to_go_on = "To go on: tui-agent -c -p continue"

@@ -5,8 +5,7 @@ import getpass
 import sys
 import termios
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from tui_agent.app.logins import LoginController, LoginRow
@@ -23,7 +22,14 @@ def run_login(arguments: Namespace) -> int:
     if provider.missing:
         say(f"{provider.name} needs {' and '.join(provider.missing)} to be set too.", file=sys.stderr)
         return 1
-    key = run_to_end(_sign_in(controller, provider)) if provider.ways else _entered(provider)
+    if provider.ways:
+        key = run_to_end(_sign_in(controller, provider))
+    else:
+        if provider.note:
+            say(provider.note, file=sys.stderr)
+        if provider.page and sys.stdin.isatty():
+            say(f"Keys are made at {provider.page}")
+        key = _read(f"Key of {provider.name} (not shown): ")
     return _try(controller, provider, key, force=arguments.force) if key else 0
 
 
@@ -58,14 +64,6 @@ def _named(rows: Sequence[LoginRow], name: str) -> LoginRow:
             f"There is no provider “{name}”. There are: {known}." if name else f"Name a provider: {known}."
         )
     return found
-
-
-def _entered(provider: LoginRow) -> str:
-    if provider.note:
-        say(provider.note, file=sys.stderr)
-    if provider.page and sys.stdin.isatty():
-        say(f"Keys are made at {provider.page}")
-    return _read(f"Key of {provider.name} (not shown): ")
 
 
 def _read(prompt: str) -> str:
@@ -103,22 +101,14 @@ async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
 async def _read_beside(other: "asyncio.Future[Login]", prompt: str) -> str:
     """Return a line that is entered, "" when ``other`` is done before."""
     entered: asyncio.Future[Any] = asyncio.ensure_future(asyncio.to_thread(_read, prompt))
-    with _terminal_as_it_was():
-        await asyncio.wait({other, entered}, return_when=asyncio.FIRST_COMPLETED)
-    return str(entered.result()) if entered.done() else ""
-
-
-@contextmanager
-def _terminal_as_it_was() -> Iterator[None]:
-    """Show what is typed again, if reading unseen was given up."""
-    if not sys.stdin.isatty():
-        yield
-        return
-    before = termios.tcgetattr(sys.stdin)
+    before = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
     try:
-        yield
+        await asyncio.wait({other, entered}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        if before is not None:
+            # If reading unseen was given up, what is typed is shown again.
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+    return str(entered.result()) if entered.done() else ""
 
 
 def _try(controller: LoginController, provider: LoginRow, key: str, *, force: bool) -> int:

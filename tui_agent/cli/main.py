@@ -50,12 +50,11 @@ def run(argv: list[str]) -> int:
         discard_output()
         return 0
     except Exception as error:  # the outermost edge of the program
-        if arguments.debug or not _is_expected(error):
-            _log_failure(error, debug=arguments.debug)
+        told = _sentence(error, debug=arguments.debug)
         if arguments.debug:
             raise
         discard_output()
-        return _fail(_sentence(error), ExitCode.USAGE if type(error).__name__ in USAGE_ERRORS else ExitCode.FAILED)
+        return _fail(told, ExitCode.USAGE if type(error).__name__ in USAGE_ERRORS else ExitCode.FAILED)
     return code
 
 
@@ -72,25 +71,28 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:
 
 def _full_screen(arguments: Namespace) -> int:
     if "TEXTUAL_DRIVER" in os.environ:  # textual-serve shows it in a browser
+        from tui_agent.cli.ending import run_to_end
         from tui_agent.cli.screen import run_screen
 
-        return run_screen(arguments)
+        return run_to_end(run_screen(arguments))
     if sys.stdin is not None and is_plain():
         from tui_agent.cli.logs import skip_plugins
 
         skip_plugins()
+        from tui_agent.cli.ending import run_to_end
         from tui_agent.cli.plain import run_plain
 
-        return run_plain(arguments)
+        return run_to_end(run_plain(arguments))
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return _fail("The full-screen program needs a terminal; use -p for a run without one.", ExitCode.USAGE)
     from tui_agent.paths import cache_dir
     from tui_agent.ui.early_prompt import early_prompt
 
     with early_prompt.shown(cache_dir() / "early-prompt.json"):
+        from tui_agent.cli.ending import run_to_end
         from tui_agent.cli.screen import run_screen
 
-        return run_screen(arguments)
+        return run_to_end(run_screen(arguments))
 
 
 def is_plain() -> bool:
@@ -137,8 +139,8 @@ def _headless(arguments: Namespace) -> int:
             run = HeadlessRun(parts, as_json=arguments.json)
             code: int = ExitCode.FAILED
             keyed = await KeyedRun.find(wiring.store, arguments.key) if arguments.key else None
-            if keyed is not None and keyed.is_finished:
-                return keyed.repeat(wiring.store, as_json=arguments.json)
+            if keyed is not None and (ended := keyed.repeat(wiring.store, as_json=arguments.json)) is not None:
+                return ended
             try:
                 await run.open(parts.start().request if keyed is None else keyed.request)
                 if keyed is not None:
@@ -185,23 +187,19 @@ def _piped() -> str:
     return text.strip("\n")
 
 
-def _log_failure(error: Exception, *, debug: bool) -> None:
-    """Log a failure with its traceback, in the file even when nothing has been logged before."""
-    import logging
+def _sentence(error: Exception, *, debug: bool) -> str:
+    """Return what is told of a failure; the traceback of one that nobody expected is logged."""
+    is_expected = type(error).__module__.startswith("tui_agent.")
+    if debug or not is_expected:
+        import logging
 
-    if not logging.root.handlers:
-        from tui_agent.cli.logs import start_logging
+        if not logging.root.handlers:
+            # Nothing has been logged before.
+            from tui_agent.cli.logs import start_logging
 
-        start_logging(debug=debug)
-    logging.getLogger(__name__).error("failed", exc_info=error)
-
-
-def _is_expected(error: Exception) -> bool:
-    return type(error).__module__.startswith("tui_agent.")
-
-
-def _sentence(error: Exception) -> str:
-    if _is_expected(error):
+            start_logging(debug=debug)
+        logging.getLogger(__name__).error("failed", exc_info=error)
+    if is_expected:
         return str(error)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "The disk is full: nothing more could be written."

@@ -11,12 +11,10 @@ from tui_agent.agent.mcp.records import McpServerStatus, ServerState
 from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings
 from tui_agent.app.format import one_line, tokens
 from tui_agent.cli.arguments import UsageError
-from tui_agent.cli.extensions import Extensions, state_of_project
+from tui_agent.cli.extensions import Extensions, is_trusted
 from tui_agent.cli.output import say, say_json
 from tui_agent.config import config_path, load_config, set_value
 from tui_agent.context.tokens import TokenCounter
-from tui_agent.paths import data_dir
-from tui_agent.trust import TrustStore
 
 _NAME = re.compile(r"[\w.-]{1,60}")
 _ADDRESS = re.compile(r"https?://[^\s/]")
@@ -45,12 +43,8 @@ def run_mcp(arguments: Namespace) -> int:
             return _list(as_json=arguments.json)
 
 
-def _trusts(cwd: Path) -> bool:
-    return state_of_project(cwd, TrustStore(data_dir() / "trust.json")).trusted
-
-
 def _found() -> FoundServers:
-    return Extensions(_trusts).servers(Path.cwd())
+    return Extensions(is_trusted).servers(Path.cwd())
 
 
 def _list(*, as_json: bool) -> int:
@@ -123,7 +117,7 @@ async def _test(name: str) -> int:
     if spec is None:
         known = ", ".join(spec.name for spec in found.specs) or "none"
         raise UsageError(f"There is no server {name}; there are: {known}.")
-    hub = Extensions(_trusts).hub_of(spec)
+    hub = Extensions(is_trusted).hub_of(spec)
     hub.subscribe(lambda notice: say(notice.message, file=sys.stderr))
     try:
         changed = asyncio.Event()

@@ -42,10 +42,6 @@ def catalog_of(config: Config) -> DemoCatalog:
     return DemoCatalog(config.models, config.providers, environ=os.environ, served=served)
 
 
-def directory_of(catalog: DemoCatalog) -> CatalogDirectory:
-    return CatalogDirectory(catalog, data_dir() / LEARNT)
-
-
 def own_models(config: Config) -> tuple[str, ...]:
     """Return the models of the settings that say where their server is; the other tables only correct the catalog."""
     return tuple(name for name, settings in config.models.items() if settings.base_url)
@@ -88,7 +84,7 @@ def run_models(arguments: Namespace) -> int:
     if config.model and catalog.place(config.model).is_own and config.model not in {info.id for info in listed}:
         # A server may take names that it does not list.
         listed.insert(0, catalog.info(config.model))
-    for info in map(directory_of(catalog).with_learnt, listed):
+    for info in map(CatalogDirectory(catalog, data_dir() / LEARNT).with_learnt, listed):
         usable = is_usable(info, available, catalog)
         if (not usable and not arguments.all) or arguments.filter.lower() not in info.id.lower():
             continue

@@ -67,7 +67,7 @@ from tui_agent.app.rewind_commands import RESTORE, carry_out, files_question
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.status_commands import job_lines
 from tui_agent.app.welcome import ask_for_trust
-from tui_agent.cli.ending import listening, run_to_end
+from tui_agent.cli.ending import listening
 from tui_agent.cli.output import ExitCode, say
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import AssistantEntry, ShellEntry, ToolResultEntry, ToolStatus
@@ -108,11 +108,9 @@ class LineReader:
         self._descriptor = descriptor
         self._rest = b""
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self.next = self._lines.get
+        """Returns the next line, None at the end of the input."""
         asyncio.get_running_loop().add_reader(descriptor, self._on_readable)
-
-    async def next(self) -> str | None:
-        """Return the next line, None at the end of the input."""
-        return await self._lines.get()
 
     def close(self) -> None:
         asyncio.get_running_loop().remove_reader(self._descriptor)
@@ -289,7 +287,7 @@ class PlainFrontend(Frontend):
         self._left.set()
 
     def go_to(self, request: OpenRequest) -> None:
-        self.controller.open_soon(request)
+        self.controller.soon(self.controller.open(request))
 
     def put_back(self, text: str) -> None:
         if text:
@@ -473,8 +471,13 @@ class PlainFrontend(Frontend):
         match event:
             case AnswerDelta(text=text):
                 self._print_all(*self._text.feed(text))
-            case EntryAppended(entry=entry):
-                self._print_entry(entry)
+            case EntryAppended(entry=ToolResultEntry(tool=tool, status=status, output=output)):
+                if status is not ToolStatus.COMPLETED:
+                    self._print_output(f"{tool} {status.value}. Output", output)
+                elif tool_traits()[tool].output == "log":
+                    self._print_output("Output", output)
+            case EntryAppended(entry=ShellEntry(output=output)):
+                self._print_output("Output", output)
             case PermissionAsked(request=request):
                 self._permissions.append(request)
                 if len(self._permissions) == 1:
@@ -488,18 +491,6 @@ class PlainFrontend(Frontend):
                 self._print_end(event)
             case _:
                 self._print_all(_sentence(event))
-
-    def _print_entry(self, entry: object) -> None:
-        match entry:
-            case ToolResultEntry(tool=tool, status=status, output=output):
-                if status is ToolStatus.COMPLETED and tool_traits()[tool].output != "log":
-                    return
-                state = "" if status is ToolStatus.COMPLETED else f"{tool} {status.value}. "
-                self._print_output(f"{state}Output", output)
-            case ShellEntry(output=output):
-                self._print_output("Output", output)
-            case _:
-                pass
 
     def _print_output(self, name: str, output: str) -> None:
         lines = output.rstrip().splitlines()
@@ -603,11 +594,7 @@ def _sentence(event: AgentEvent) -> str:
     return text
 
 
-def run_plain(arguments: Namespace) -> int:
-    return run_to_end(_run(arguments))
-
-
-async def _run(arguments: Namespace) -> int:
+async def run_plain(arguments: Namespace) -> int:
     from tui_agent.cli.controller_wiring import ControllerWiring
     from tui_agent.cli.wiring import Wiring
 

@@ -9,6 +9,7 @@ from tui_agent.app.results import BRANCH, ResultError, SessionResult
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import named_or_last, open_store
+from tui_agent.files.git_writing import make_patch
 from tui_agent.session.session import Session
 
 
@@ -27,7 +28,7 @@ def run_result(arguments: Namespace) -> int:
         if not arguments.branch and not arguments.output:
             if not found:
                 raise ResultError(f"This session changed no file of {found.project}.{found.remarks()}")
-            sys.stdout.buffer.write(found.patch())
+            sys.stdout.buffer.write(make_patch(found.files))
             sys.stdout.flush()
             if remarks := found.remarks().strip():
                 say(remarks, file=sys.stderr)

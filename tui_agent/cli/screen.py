@@ -8,7 +8,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tui_agent.cli.ending import ENDING, end_in_time, listening, run_to_end
+from tui_agent.cli.ending import ENDING, end_in_time, listening
 from tui_agent.paths import cache_dir, config_dir
 
 if TYPE_CHECKING:
@@ -17,15 +17,11 @@ if TYPE_CHECKING:
     from tui_agent.cli.wiring import Wiring
 
 
-def run_screen(arguments: Namespace) -> int:
+async def run_screen(arguments: Namespace) -> int:
     """Run the full-screen program until the user quits; returns the exit code, raises what the parts raised."""
     # Nothing of what is imported, read and built for the first session becomes garbage; looking for it costs a tenth
     # of the start, and more in a long session. The app turns it on again.
     gc.disable()
-    return run_to_end(_run(arguments))
-
-
-async def _run(arguments: Namespace) -> int:
     from tui_agent.ui.app import TuiAgentApp
     from tui_agent.ui.background import BackgroundMemory
 
@@ -40,7 +36,7 @@ async def _run(arguments: Namespace) -> int:
         screen = ControllerWiring(wiring)
         screens.append(screen)
         prompt = app.main.prompt
-        screen.watch_typing(lambda: prompt.last_typed)
+        screen.last_typed = lambda: prompt.last_typed
         return screen, screen.start()
 
     app = TuiAgentApp(load, first_look(), BackgroundMemory(cache_dir()))

@@ -48,7 +48,16 @@ def run_sessions(arguments: Namespace) -> int:
             case "list":
                 return _list(store, arguments)
             case "search":
-                return _search(store, arguments)
+                hits = store.search(arguments.query)
+                for hit in hits:
+                    if arguments.json:
+                        say_json(asdict(hit))
+                    else:
+                        place = f"{short_id(hit.session_id)}#{hit.entry_id}"
+                        say(f"{place}  {when(hit.created_at)}  {hit.kind}: {hit.snippet}")
+                if not hits and not arguments.json:
+                    print(f"Nothing found for “{arguments.query}”.")
+                return 0
             case "export" | "import" as action:
                 from tui_agent.cli import transfer
 
@@ -91,18 +100,6 @@ def session_row(info: SessionInfo, columns: int | None) -> str:
     if cell_len(line) > columns - len(held):
         line = f"{set_cell_size(line, columns - len(held) - 1).rstrip()}…"
     return f"{line}{held}"
-
-
-def _search(store: Store, arguments: Namespace) -> int:
-    hits = store.search(arguments.query)
-    for hit in hits:
-        if arguments.json:
-            say_json(asdict(hit))
-        else:
-            say(f"{short_id(hit.session_id)}#{hit.entry_id}  {when(hit.created_at)}  {hit.kind}: {hit.snippet}")
-    if not hits and not arguments.json:
-        print(f"Nothing found for “{arguments.query}”.")
-    return 0
 
 
 def _delete(store: Store, arguments: Namespace) -> int:

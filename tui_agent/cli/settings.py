@@ -82,23 +82,21 @@ def run_config(arguments: Namespace) -> int:
             if value is None:
                 print(f"{arguments.key} is not set.", file=sys.stderr)
         case "get":
-            _print_all()
+            from tui_agent.setting_rows import UNSET, setting_rows
+
+            loaded = load_config()
+            for row in setting_rows(loaded):
+                value = row.value
+                if not row.editable and value != UNSET:
+                    value = _shown(_hide_keys(get_value(loaded, row.key)))
+                setting = f"{row.key} = {'(not set)' if value == UNSET else value}"
+                say(f"{setting:<52}  # {row.origin}")
         case "set":
             _set(arguments.key, parse_value(arguments.value))
         case _:
             loaded = set_value(arguments.key, None)
             print(f"{arguments.key} is no longer set in {loaded.path}")
     return 0
-
-
-def _print_all() -> None:
-    from tui_agent.setting_rows import UNSET, setting_rows
-
-    loaded = load_config()
-    for row in setting_rows(loaded):
-        value = row.value if row.editable or row.value == UNSET else _shown(_hide_keys(get_value(loaded, row.key)))
-        setting = f"{row.key} = {'(not set)' if value == UNSET else value}"
-        say(f"{setting:<52}  # {row.origin}")
 
 
 def _set(key: str, value: object) -> None:

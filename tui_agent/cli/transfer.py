@@ -100,10 +100,7 @@ def _run_detect(store: Store, arguments: Namespace) -> int:
         return 0
     for number, one in enumerate(found, 1):
         project = short_path(one.project) if one.project else "-"
-        say(f"{number:>4}  {one.program:<12}  {when(one.changed_at)}  {_size(one.size):>9}  {project}")
+        size = f"{one.size / 1_000_000:,.1f} MB" if one.size >= 1_000_000 else f"{one.size / 1000:,.1f} kB"
+        say(f"{number:>4}  {one.program:<12}  {when(one.changed_at)}  {size:>9}  {project}")
     say("Import one: tui-agent sessions import --detect NUMBER", file=sys.stderr)
     return 0
-
-
-def _size(size: int) -> str:
-    return f"{size / 1_000_000:,.1f} MB" if size >= 1_000_000 else f"{size / 1000:,.1f} kB"

@@ -7,6 +7,7 @@ import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -43,7 +44,7 @@ from tui_agent.resources import prompt
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.layer import make_own_directory
 from tui_agent.session.effort import Effort
-from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, Entry, ShellEntry, ToolResultEntry
+from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, ShellEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
@@ -187,11 +188,13 @@ class Wiring:
     def open(self, session_id: str, *, read_only: bool = False, demo: bool = False) -> Session:
         """Open a session without holding it."""
         model = DEMO_MODEL if demo else self.default_model()
-
-        def estimate(entry: Entry) -> int:
-            return self.directory.counter(model).estimate(entry)
-
-        return Session(self.store, session_id, estimate=estimate, read_only=read_only)
+        # The counter of a model may be another one later.
+        return Session(
+            self.store,
+            session_id,
+            estimate=lambda entry: self.directory.counter(model).estimate(entry),
+            read_only=read_only,
+        )
 
     hold = staticmethod(hold)
 
@@ -265,10 +268,10 @@ class Wiring:
             titles=not self.headless,
             tool_files=ToolFiles() if demo else self.tool_files_of(cwd),
             mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
-            hooks=Hooks() if demo else self.extensions.hooks(cwd),
+            hooks=Hooks() if demo else Hooks(partial(self.extensions.load_hooks, cwd)),
             copies=cache_dir() / "races",
             checkpoints=self._keeping(find_project(cwd)),
-            keep_here=partial(keep_rule, project=find_project(cwd)),
+            keep_here=partial(write_rule, project=find_project(cwd)),
         )
         ports.adopt(self.adjustable(ports))
         wanted, chosen = self.arguments.mode, self.chosen
@@ -286,37 +289,40 @@ class Wiring:
                 agent.change_model(chosen.model)
         if self.arguments.model and not demo and not session.read_only and agent.model != self.arguments.model:
             agent.change_model(self.arguments.model)
-        elif not demo and not session.read_only and (instead := self._fallback_model(agent.model)):
+        elif not demo and not session.read_only and (instead := self._usable_model(agent.model)) != agent.model:
             self.notice = f"{agent.model} can't be used here; the session goes on with {instead}."
             agent.change_model(instead)
         return agent
 
-    def _fallback_model(self, model: str) -> str:
+    def _usable_model(self, model: str) -> str:
         """Return the configured model where a session's own can't be asked: its provider is unknown or has no key.
 
-        A session that was imported names a model of its program. "" when its model can be asked, or no other one.
+        A session that was imported names a model of its program. It keeps that where the other can't be asked either.
         """
         default = self.default_model()
-        if DEMO_MODEL in {model, default} or NO_MODEL in {model, default} or self._can_ask(model):
-            return ""
-        return default if self._can_ask(default) else ""
-
-    def _can_ask(self, model: str) -> bool:
-        try:
-            self.router.route(model)
-        except ModelError:
-            return False
-        return True
+        for one in (model, default) if {DEMO_MODEL, NO_MODEL}.isdisjoint({model, default}) else ():
+            with suppress(ModelError):
+                self.router.route(one)
+                return one
+        return model
 
     def adjustable(self, ports: AgentPorts) -> Adjustable:
         """Return what the settings say now to the agent with these ports."""
         config, sandbox = self.loaded.config, ports.sandbox
+        project = find_project(ports.cwd)
+        here = project == find_project(self.cwd)  # rules of a project hold in that project only
+        own = config.projects.get(str(real_path(project)))
         if sandbox is None or sandbox.settings != config.sandbox:
             sandbox = self.sandbox(ports.project)
         return Adjustable(
             settings=config.context,
             retry=config.retry,
-            rules=(Rule("task", "*", Action.ALLOW), *self._rules_in(ports.cwd), *self.flag_rules),
+            rules=(
+                Rule("task", "*", Action.ALLOW),
+                *(rule for rule in self.user_rules if here or rule.source != "project"),
+                *(() if own is None else rules_from_table(own.permissions, "here")),
+                *self.flag_rules,
+            ),
             max_steps=config.max_steps,
             budget=config.budget,
             diagnostics=config.diagnostics,
@@ -324,15 +330,6 @@ class Wiring:
             small_model=config.small_model,
             sandbox=sandbox,
             preset_effort=config.preset_effort,
-        )
-
-    def _rules_in(self, cwd: Path) -> tuple[Rule, ...]:
-        """Return the rules of the settings; those of a project hold in that project only."""
-        here = find_project(cwd) == find_project(self.cwd)
-        own = self.loaded.config.projects.get(str(real_path(find_project(cwd))))
-        return (
-            *(rule for rule in self.user_rules if here or rule.source != "project"),
-            *(() if own is None else rules_from_table(own.permissions, "here")),
         )
 
     @staticmethod
@@ -361,11 +358,12 @@ class Wiring:
         places = (real_path(path) for path in (data_dir(), log_dir(), cache_dir()))
         # The demo's project is in a directory of the program, and its files are the user's all the same.
         own = tuple(path for path in places if not real_path(project).is_relative_to(path))
-
-        def trim() -> object:
-            return store.trim_file_images(self.loaded.config.checkpoints.megabytes * 1_000_000)
-
-        return SnapshotStore(store.put_blob, store.blob, trim, own)
+        return SnapshotStore(
+            store.put_blob,
+            store.blob,
+            lambda: store.trim_file_images(self.loaded.config.checkpoints.megabytes * 1_000_000),
+            own,
+        )
 
     def sandbox(self, project: Path) -> Sandbox:
         """Return what the commands of a session run in; this program's own directories are no business of theirs."""
@@ -377,22 +375,15 @@ class Wiring:
         return choose_model(self.loaded.config, self.router.keys.available(), self.catalog.knows)
 
 
-def keep_rule(rule: Rule, project: Path) -> str | None:
-    """Add a rule to the user's file, one of the kind "here" for a project; returns why that can't be done."""
-    return _write_rule(rule, rule.action.value, project)
+def write_rule(rule: Rule, project: Path, *, is_kept: bool = True) -> str | None:
+    """Add a rule to the user's file, one of the kind "here" for a project, or remove it; return why that can't be done.
 
-
-def forget_rule(rule: Rule, project: Path) -> str | None:
-    """Take a rule out of where it is kept; returns why that can't be done.
-
-    Rules of a session and of the command line are kept nowhere: there is nothing to do.
+    Rules of a session and of the command line are kept nowhere: to remove one there is nothing to do.
     """
-    if rule.source == "project":
+    if not is_kept and rule.source == "project":
         return f"It is kept in {STORED['project']}: edit that file, and the project is asked about again."
-    return _write_rule(rule, None, project) if rule.source in {"user", "here"} else None
-
-
-def _write_rule(rule: Rule, action: str | None, project: Path) -> str | None:
+    if not is_kept and rule.source not in {"user", "here"}:
+        return None
     from tui_agent.shell.families import escaped
 
     table = "permissions"
@@ -405,8 +396,8 @@ def _write_rule(rule: Rule, action: str | None, project: Path) -> str | None:
             found = found.get(key, {}) if isinstance(found, dict) else {}
         # A plain action is one for everything.
         patterns = dict(found) if isinstance(found, dict) else {"*": str(found)}
-        if action is not None:
-            patterns[pattern] = action
+        if is_kept:
+            patterns[pattern] = rule.action.value
         elif pattern in patterns:
             del patterns[pattern]
         else:

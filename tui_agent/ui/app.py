@@ -346,7 +346,8 @@ class TuiAgentApp(ErrorBoundary[int]):
 
     @work(group="copy")
     async def _copy(self, text: str) -> None:
-        services = await self.main.controller.attached()
+        await self.main.controller.attached.wait()
+        services = self.main.controller.services
         how = await asyncio.to_thread(clipboard.copy, text, self._write, services.state_dir, services.cwd)
         self.notify(how, markup=False, timeout=4)
 

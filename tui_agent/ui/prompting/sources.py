@@ -61,7 +61,7 @@ class FileSource:
     async def find(self, query: str) -> Sequence[Candidate]:
         """Return the paths that fit; the list is read again when it is old or of another directory."""
         controller = self._controller
-        if not controller.has_services:
+        if not controller.attached.is_set():
             return ()
         where, now = controller.cwd, time.monotonic()
         if self._read is None or self._read[0] != where or now - self._read[1] > FILE_LIST_SECONDS:

@@ -153,7 +153,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         self.apply_settings(services.config())
         for warning in services.warnings:
             # Not above the prompt: an early first message starts a run, which clears that.
-            self.controller.warnings.add(self.clock(), warning)
+            self.controller.warnings.said.append((self.clock(), warning))
             self.notify(warning, severity="warning", markup=False, timeout=WARNED)
         view = SessionView(self, services)
         await self.body.mount(view, before=self.notice)
@@ -353,7 +353,7 @@ class MainScreen(BoundedScreen[None], Frontend):
 
     def go_to(self, request: OpenRequest) -> None:
         if self.view is None or not self.view.shows(request):
-            self.controller.open_soon(request)
+            self.controller.soon(self.controller.open(request))
 
     def jump_to(self, entry_id: int) -> bool:
         return self.view is not None and self.view.transcript.jump_to(entry_id)
@@ -501,13 +501,12 @@ class MainScreen(BoundedScreen[None], Frontend):
         """Paste an image from the system's clipboard, or else what was copied in this program."""
         from tui_agent.ui.clipboard import read_image
 
-        await self.controller.attached()
+        await self.controller.attached.wait()
         data = await asyncio.to_thread(read_image, os.environ, self.controller.cwd)
         if data is not None:
-            try:
-                self.prompt.insert_image(await asyncio.to_thread(self.controller.pasted.keep, data))
-            except OSError as error:
-                self.controller.complain(error)
+            kept = await self.controller.attempt(asyncio.to_thread(self.controller.pasted.keep, data))
+            if kept is not None:
+                self.prompt.insert_image(kept)
         elif self.app.clipboard:
             self.prompt.post_message(events.Paste(self.app.clipboard))
         else:
@@ -589,7 +588,7 @@ class MainScreen(BoundedScreen[None], Frontend):
     # -- sources ----------------------------------------------------------------------------------------------
 
     def _history(self) -> Sequence[str]:
-        if not self.controller.has_services:
+        if not self.controller.attached.is_set():
             return ()
         return [typed.text for typed in self.controller.services.store.typed_in(None, HISTORY)]
 

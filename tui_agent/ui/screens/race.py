@@ -14,7 +14,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from tui_agent.app import race_text
 from tui_agent.app.format import money, one_line, short_model, visible
 from tui_agent.app.frontend import Choice, TextLine
 from tui_agent.errors import UserFacingError
@@ -145,7 +144,7 @@ class RaceScreen(PanePage):
         self._numbers = [number for number, _runner in runners]
         rows = [self._row(number, runner) for number, runner in runners]
         self.heading.update(one_line(race.prompt, 300))
-        counts = Counter(race_text.state_word(runner.state) for _number, runner in runners)
+        counts = Counter(runner.state.replace("_", " ") for _number, runner in runners)
         cost = money(sum(runner.cost for _number, runner in runners))
         self.show_facts(" · ".join([*(f"{count} {state}" for state, count in counts.items()), cost]))
         ended, self._was_over = self._is_over and not self._was_over, self._is_over

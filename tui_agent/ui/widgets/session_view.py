@@ -199,7 +199,7 @@ class SessionView(Room):
         if agent.questions.open is not None:
             self.question.ask(agent.questions.open)
             self.announce_question()
-        self.cold_cache.forget()
+        self.cold_cache.told = None
         self.cold_cache.look()
         if lost := agent.session.reader.damaged:
             stored = agent.session.info.entry_count
@@ -304,7 +304,7 @@ class SessionView(Room):
                 main.say(f"A hook refused the message: {reason}", "warning")
             case Notice(message=told, severity=severity, action=action):
                 if severity != "information":
-                    self._controller.warnings.add(main.clock(), told)
+                    self._controller.warnings.said.append((main.clock(), told))
                 main.notice.add(told, severity, ("", f"/{action}", f"screen.command('{action}')") if action else None)
             case CompactionStarted(tokens_before=tokens_before):
                 self.transcript.show_notice(f"Compacting {tokens(tokens_before)} tokens of history …")
