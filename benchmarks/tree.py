@@ -37,7 +37,7 @@ async def _measured(entries: int) -> list[Row]:
         tree = stage.tree
         moving = [await _painted(stage, lambda: tree.action_move(-1)) for _ in range(31)]
         rows.append(Row(NAME, f"move the cursor, {entries:,} entries", milliseconds(moving), "ms", 20, "to painted"))
-        paging = [await _painted(stage, lambda: tree.action_page(-1)) for _ in range(11)]
+        paging = [await _painted(stage, lambda: tree.action_move(0, -1)) for _ in range(11)]
         rows.append(Row(NAME, f"page up, {entries:,} entries", milliseconds(paging), "ms", 50, "to painted"))
         folding = [await _painted(stage, tree.action_close) for _ in range(5)]
         rows.append(Row(NAME, f"fold or jump, {entries:,} entries", milliseconds(folding), "ms", 50, "to painted"))

@@ -84,3 +84,13 @@ def write_modules(tmp_path: Path, turns: int = 1) -> None:
     for turn in range(turns):
         body = "\n".join(f"def step_{number}(value):\n    return value + {number}" for number in range(60))
         (project / f"module_{turn}.py").write_text(f'"""Module {turn}."""\n\n{body}\n')
+
+
+async def map_drawn(screen: Any, pilot: Any) -> None:
+    """Wait until the context map is going to show nothing more."""
+
+    def is_drawn() -> bool:
+        works = any(worker.node is screen and worker.is_running for worker in screen.workers)
+        return screen.later_timer is None and screen.follow_timer is None and not works
+
+    await until(is_drawn, pilot)

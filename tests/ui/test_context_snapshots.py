@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.support.long_walk import walked
-from tests.support.real_stage import SUMMARY, RealStage, real_stage, working_script, write_modules
+from tests.support.real_stage import SUMMARY, RealStage, map_drawn, real_stage, working_script, write_modules
 from tests.support.scripted_client import Call, Reply
 from tests.support.thoroughness import pictures
 from tests.support.ui_app import STILL, run_command, until
@@ -33,7 +33,7 @@ Act = Callable[[RealStage, Any], Awaitable[None]]
 async def _map(stage: RealStage, pilot: Any) -> None:
     await pilot.press("ctrl+g", "end", "up", "up", "up")
     await pilot.press("m", "enter")
-    await until(lambda: not stage.screen.is_waiting, pilot)
+    await map_drawn(stage.screen, pilot)
 
 
 async def _map_asks(stage: RealStage, pilot: Any) -> None:
@@ -43,9 +43,9 @@ async def _map_asks(stage: RealStage, pilot: Any) -> None:
 async def _timeline(stage: RealStage, pilot: Any) -> None:
     walked(stage.harness.session, model=stage.harness.agent.model)
     await pilot.press("ctrl+g")
-    await until(lambda: not stage.screen.is_waiting, pilot)
+    await map_drawn(stage.screen, pilot)
     await pilot.press("tab", "shift+left")
-    await until(lambda: not stage.screen.is_waiting, pilot)
+    await map_drawn(stage.screen, pilot)
 
 
 async def _request(stage: RealStage, pilot: Any) -> None:

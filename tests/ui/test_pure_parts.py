@@ -53,7 +53,7 @@ from tui_agent.ui.prompting.completion import (
 from tui_agent.ui.prompting.paste import PasteStore
 from tui_agent.ui.screens.picker import matching
 from tui_agent.ui.terminal import title_sequence
-from tui_agent.ui.widgets.gauge import GaugeReading, bar, extras, numbers, warmth
+from tui_agent.ui.widgets.gauge import GaugeReading, bar, extras, numbers
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,9 @@ def test_a_size_over_the_window_says_why() -> None:
 
 
 def test_the_warmth_is_told_in_minutes() -> None:
-    assert [warmth(left) for left in (300, 61, 60, 0)] == ["warm 5m", "warm 2m", "warm 1m", "cold"]
+    size = ContextSize(0, 0, 10, 200_000, 0, None, None, estimated=True)
+    told = [extras(GaugeReading(size, warm_until=left), 0.0) for left in (300, 61, 60, 0)]
+    assert told == [["warm 5m"], ["warm 2m"], ["warm 1m"], ["cold"]]
 
 
 # -- what goes on -------------------------------------------------------------------------------------------

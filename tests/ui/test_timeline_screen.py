@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.long_walk import walked
-from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
-from tests.support.ui_app import press, until
+from tests.support.real_stage import RealStage, map_drawn, real_stage, working_script, write_modules
+from tests.support.ui_app import press
 from tui_agent.agent.timeline import Mark
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.ui.screens.context import ContextScreen
@@ -31,7 +31,7 @@ async def opened(stage: RealStage, pilot: Any) -> ContextScreen:
 
 
 async def settled(screen: ContextScreen, pilot: Any) -> None:
-    await until(lambda: not screen.is_waiting, pilot)
+    await map_drawn(screen, pilot)
     await pilot.pause()
 
 

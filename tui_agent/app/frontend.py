@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from tui_agent.app.format import visible
@@ -297,6 +298,8 @@ class Frontend:
     """Whether it can show every page and ask every question."""
     is_attended = True
     """Whether somebody is there to be asked."""
+    keymap: Mapping[str, str] = MappingProxyType({})
+    """The user's own keys, by the name of what they do."""
 
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
         """Tell a person one sentence, which stays until something new begins."""
@@ -349,11 +352,6 @@ class Frontend:
 
     def leave(self) -> None:
         """End the program."""
-
-    @property
-    def keymap(self) -> Mapping[str, str]:
-        """The user's own keys, by the name of what they do."""
-        return {}
 
     def go_to(self, request: OpenRequest) -> None:
         """Open a session; where it is open already, go to the entry that is asked for."""

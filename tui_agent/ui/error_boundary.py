@@ -171,6 +171,9 @@ class PageScreen(BoundedScreen[Result]):
             self.app.screen.dismiss()
         return super().dismiss(result)
 
+    def action_back(self) -> None:
+        self.dismiss(None)
+
 
 def _close(page: Screen[Any]) -> None:
     page.dismiss()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import getters, on
+from textual import getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -209,7 +209,7 @@ class CompactScreen(Dialog[None]):
         self._draft = draft
         self.editor.text = draft.summary
         self._enter(CompactPhase.EDIT)
-        self._start_weighing()
+        self._weigh()
 
     def _agent_said(self, event: AgentEvent) -> None:
         if isinstance(event, CompactionProgress) and self.phase is CompactPhase.WRITING:
@@ -235,12 +235,9 @@ class CompactScreen(Dialog[None]):
     def _edited(self) -> None:
         if self.phase is CompactPhase.EDIT:
             self._end_stream()
-            self._timer = self.set_timer(WEIGH_SECONDS, self._start_weighing)
+            self._timer = self.set_timer(WEIGH_SECONDS, self._weigh)
 
-    def _start_weighing(self) -> None:
-        self._timer = None
-        self.run_worker(self._weigh(), group="weigh", exclusive=True)
-
+    @work(group="weigh", exclusive=True)
     async def _weigh(self) -> None:
         if self._draft is None or self.phase is not CompactPhase.EDIT:
             return

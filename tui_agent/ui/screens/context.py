@@ -6,7 +6,7 @@ On top is the timeline: how big each request of the path was. Its cursor says wh
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual import events, getters, on, work
 from textual.app import ComposeResult
@@ -28,9 +28,9 @@ from tui_agent.app.race_commands import ask_for_race
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.screens.page import Page
-from tui_agent.ui.widgets.block_list import HEAD, REST, BlockList, Grouping, SortOrder
+from tui_agent.ui.widgets.block_list import HEAD, REST, BlockList
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
-from tui_agent.ui.widgets.line_list import LineList, following
+from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.plot import Plot
 from tui_agent.ui.widgets.transcript import sanitize
 
@@ -132,8 +132,8 @@ class ContextScreen(Page[None]):
         Binding("b", "edit('restore')", "restore", id="context.restore"),
         Binding("u", "undo", "undo", id="context.undo"),
         Binding("r", "race", "race", id="context.race"),
-        Binding("v", "sort", "sort", id="context.sort"),
-        Binding("V", "group", "group", id="context.group"),
+        Binding("v", "arrange('order')", "sort", id="context.sort"),
+        Binding("V", "arrange('grouping')", "group", id="context.group"),
         Binding("o", "request", "json", id="context.json"),
         Binding("left_square_bracket", "step(-1)", "request before", id="context.step_back"),
         Binding("right_square_bracket", "step(1)", "request after", id="context.step_on"),
@@ -156,8 +156,8 @@ class ContextScreen(Page[None]):
         self.steps: list[Step] = []
         self._at_next = True
         self._maps: dict[Step, ContextMap] = {}
-        self._follow_timer: Timer | None = None
-        self._later_timer: Timer | None = None
+        self.follow_timer: Timer | None = None
+        self.later_timer: Timer | None = None
         self._pause = LATER_SECONDS
         self._asking: Edit | None = None
         self._said_at = 0
@@ -184,17 +184,11 @@ class ContextScreen(Page[None]):
     def _agent_said(self, event: AgentEvent) -> None:
         if not isinstance(event, EntryAppended | LeafMoved | RunEnded | CompactionEnded):
             return
-        if self._later_timer is None:
-            self._later_timer = self.set_timer(self._pause, self._draw_timeline)
+        if self.later_timer is None:
+            self.later_timer = self.set_timer(self._pause, self._draw_timeline)
         if not self._stale and self._at_next:
             self._stale = True
             self.call_after_refresh(self._look)
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether something is going to be shown in a moment."""
-        works = any(worker.node is self and worker.is_running for worker in self.workers)
-        return self._later_timer is not None or self._follow_timer is not None or works
 
     def _look(self) -> None:
         self._stale = False
@@ -220,7 +214,7 @@ class ContextScreen(Page[None]):
     @work(exclusive=True, group="timeline")
     async def _draw_timeline(self) -> None:
         """Plot every request of the path; the cursor stays on its step, or on the next request."""
-        self._later_timer = None
+        self.later_timer = None
         start = perf_counter()
         steps = await self._agent.inspector.timeline()
         self._pause = max(LATER_SECONDS, 9 * (perf_counter() - start))
@@ -245,14 +239,14 @@ class ContextScreen(Page[None]):
             if not was_next:
                 self._look()
         else:
-            if self._follow_timer is not None:
-                self._follow_timer.stop()
-            self._follow_timer = self.set_timer(REST_SECONDS, self._follow)
+            if self.follow_timer is not None:
+                self.follow_timer.stop()
+            self.follow_timer = self.set_timer(REST_SECONDS, self._follow)
 
     @work(exclusive=True, group="follow")
     async def _follow(self) -> None:
         """Show the request of the step under the cursor, and what came and went since the one before."""
-        self._follow_timer = None
+        self.follow_timer = None
         step, at = self._step, self.plot.cursor
         if step is None or step.answer is None:
             return
@@ -340,12 +334,8 @@ class ContextScreen(Page[None]):
             self._asking = None
             self._say("")
 
-    def action_sort(self) -> None:
-        self.blocks.sort_by(following(SortOrder, self.blocks.order))
-        self._say("")
-
-    def action_group(self) -> None:
-        self.blocks.group_by(following(Grouping, self.blocks.grouping))
+    def action_arrange(self, by: Literal["order", "grouping"]) -> None:
+        self.blocks.arrange_by_next(by)
         self._say("")
 
     def action_request(self) -> None:

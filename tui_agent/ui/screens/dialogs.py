@@ -62,12 +62,8 @@ class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[Re
         parts = self.query(".dialog > *").exclude(".dialog-keys")
         self.set_class(max(part.region.bottom for part in parts) > self.keys.region.y, "-full")
 
-    def body(self) -> ComposeResult:
-        """Yield the parts between the text and the keys."""
-        raise NotImplementedError
-
-    def action_back(self) -> None:
-        self.dismiss(None)
+    body: Callable[[], ComposeResult]
+    """Yields the parts between the text and the keys."""
 
 
 class ReportScreen(Dialog[None]):
@@ -175,14 +171,8 @@ class ChoiceBeneath(ChoiceScreen):
         self._conversation = conversation
         self._ready_at = conversation.clock() + grace
 
-    def on_mount(self) -> None:
-        self.call_after_refresh(self._make_room)
-
     def on_resize(self) -> None:
-        self.call_after_refresh(self._make_room)
-
-    def _make_room(self) -> None:
-        self._conversation.leave_room(self.query_one(".dialog").region.height)
+        self.call_after_refresh(lambda: self._conversation.leave_room(self.query_one(".dialog").region.height))
 
     def on_unmount(self) -> None:
         self._conversation.leave_room(0)

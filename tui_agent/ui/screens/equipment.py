@@ -293,17 +293,15 @@ class EquipmentScreen(Page[None]):
         text = read[-LOG_BYTES:].decode("utf-8", "replace")
         self._controller.show(Output(f"{server.name}: what it wrote", text or "(nothing)"))
 
-    def _do(self, action: Awaitable[None], done: str) -> None:
-        async def run() -> None:
-            try:
-                await action
-            except McpError as error:
-                self._say(str(error))
-            else:
-                self._say(done)
-            self._changed()
-
-        self.run_worker(run(), group="servers")
+    @work(group="servers")
+    async def _do(self, action: Awaitable[None], done: str) -> None:
+        try:
+            await action
+        except McpError as error:
+            self._say(str(error))
+        else:
+            self._say(done)
+        self._changed()
 
 
 def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:

@@ -56,20 +56,6 @@ HISTORY = 1_000
 """Earlier messages the prompt can go back to."""
 
 
-def key_bindings() -> list[Binding]:
-    return [
-        Binding(
-            command.key,
-            f"command('{command.name}')",
-            command.hint or command.name,
-            show=bool(command.hint),
-            id=command.name,
-        )
-        for command in command_table()
-        if command.key
-    ]
-
-
 class MainScreen(BoundedScreen[None], Frontend):
     """The frontend of the controller on a terminal: shows what the controller says, answers what it asks."""
 
@@ -85,7 +71,17 @@ class MainScreen(BoundedScreen[None], Frontend):
         Binding("alt+up", "take_back", "take back", show=False, id="take_back"),
         Binding("ctrl+end", "scroll_conversation('end')", "newest", show=False, id="newest"),
         Binding("ctrl+home", "scroll_conversation('home')", "oldest", show=False, id="oldest"),
-        *key_bindings(),
+        *(
+            Binding(
+                command.key,
+                f"command('{command.name}')",
+                command.hint or command.name,
+                show=bool(command.hint),
+                id=command.name,
+            )
+            for command in command_table()
+            if command.key
+        ),
     ]
 
     header = getters.query_one(SessionHeader)
@@ -104,7 +100,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         """Everything a user can ask of the program."""
         self.view: SessionView | None = None
         """What shows the open session; None until ``attach``."""
-        self._keymap: Mapping[str, str] = {}
+        self.keymap: Mapping[str, str] = {}
         self.attention = Attention(self)
         """Calls the user back who looks elsewhere."""
         self._escaped = float("-inf")
@@ -323,19 +319,15 @@ class MainScreen(BoundedScreen[None], Frontend):
     def apply_settings(self, config: Config) -> None:
         settings = config.ui
         self._apply_look(Look(settings.theme, settings.reduced_motion))
-        if config.keys or self._keymap:
+        if config.keys or self.keymap:
             from tui_agent.ui.key_help import use_keys
 
-            self._keymap = use_keys(self, self._keymap, config.keys)
+            self.keymap = use_keys(self, self.keymap, config.keys)
         self.prompt.vim = settings.vim
         self._user_status.use(settings.status_line)
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
         if self.view is not None:
             self.view.question.wait_for(grace=settings.permission_grace, typing_pause=settings.typing_pause)
-
-    @property
-    def keymap(self) -> Mapping[str, str]:
-        return self._keymap
 
     def _show_help(self, *, with_keys: bool) -> None:
         from tui_agent.ui.screens.help import HelpRow, HelpScreen, help_rows
@@ -348,7 +340,7 @@ class MainScreen(BoundedScreen[None], Frontend):
             else:
                 self.controller.begin(row.command, row.arguments)
 
-        rows = list(help_rows(self.controller, self.BINDINGS, self._keymap))
+        rows = list(help_rows(self.controller, self.BINDINGS, self.keymap))
         self.app.push_screen(HelpScreen(rows, with_keys=with_keys), chosen)
 
     def go_to(self, request: OpenRequest) -> None:
@@ -447,7 +439,7 @@ class MainScreen(BoundedScreen[None], Frontend):
     def action_tab(self) -> None:
         """Give the question that waits the keys; without one, go into the conversation."""
         if self.view is not None and self.view.question.request is not None and self.prompt.has_focus:
-            self.view.question.take_keys()
+            self.view.question.arm()
         else:
             self.focus_next()
 
@@ -484,9 +476,8 @@ class MainScreen(BoundedScreen[None], Frontend):
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
         question = self.view.question if self.view is not None else None
-        is_message = isinstance(parse(message.text), MessageIntent)
-        if question is not None and question.takes_words and is_message and not message.follow_up:
-            question.answer_in_words(message.text)
+        is_words = isinstance(parse(message.text), MessageIntent) and not message.follow_up
+        if question is not None and is_words and question.answer_in_words(message.text):
             self.unsent.save()
             return
         if not isinstance(parse(message.text), CommandIntent):
@@ -513,8 +504,9 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.say("The clipboard has no image; text is pasted with your terminal's own key.")
 
     @on(Prompt.QuitAsked)
-    def _quit_asked(self) -> None:
-        self.controller.begin("quit")
+    @on(Gauge.Pressed)
+    def _command_asked(self, message: Prompt.QuitAsked | Gauge.Pressed) -> None:
+        self.controller.begin("quit" if isinstance(message, Prompt.QuitAsked) else "context")
 
     @on(Prompt.EditorFailed)
     def _editor_failed(self, message: Prompt.EditorFailed) -> None:
@@ -528,10 +520,6 @@ class MainScreen(BoundedScreen[None], Frontend):
     def _popup_picked(self) -> None:
         self.prompt.insert_choice()
         self.prompt.focus()
-
-    @on(Gauge.Pressed)
-    def _gauge_pressed(self) -> None:
-        self.controller.begin("context")
 
     @on(Gauge.Cooled)
     def _cache_may_be_cold(self) -> None:

@@ -1,5 +1,6 @@
 """The one kind of page: title, facts, body, a line for answers, keys. Escape goes back."""
 
+from collections.abc import Callable
 from typing import ClassVar, Generic, TypeVar
 
 from textual import getters
@@ -36,9 +37,10 @@ class Page(PageScreen[ResultT | None], Generic[ResultT]):
     notice = getters.query_one(NoticeLine)
     keys = getters.query_one("#keys", KeyLine)
 
-    def __init__(self, heading: str = "") -> None:
+    def __init__(self, heading: str = "", keys: str = "") -> None:
         super().__init__()
         self._heading = one_line(heading or self.HEADING, 300)
+        self._keys_shown = keys or self.KEYS
 
     def compose(self) -> ComposeResult:
         with VerticalGroup(id="head"):
@@ -47,18 +49,14 @@ class Page(PageScreen[ResultT | None], Generic[ResultT]):
         yield from self.body()
         with VerticalGroup(id="foot"):
             yield NoticeLine()
-            yield KeyLine(self.KEYS, keep=self.LAST_KEYS, id="keys")
+            yield KeyLine(self._keys_shown, keep=self.LAST_KEYS, id="keys")
 
-    def body(self) -> ComposeResult:
-        """Yield the parts between the facts and the keys."""
-        raise NotImplementedError
+    body: Callable[[], ComposeResult]
+    """Yields the parts between the facts and the keys."""
 
     def show_facts(self, facts: str) -> None:
         self.facts.update(facts)
         self.facts.display = bool(facts)
-
-    def action_back(self) -> None:
-        self.dismiss(None)
 
 
 class PanePage(Page[None]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -100,25 +101,22 @@ class PermissionsScreen(PickerScreen[None]):
             self.notify("Built in: a rule of your own overrules it, with /permissions you see which.", markup=False)
             return
 
-        def answered(answer: str | None) -> None:
-            if answer == "remove" and self._remove(rule):
-                self._removed.append(rule)
-                self.notify(f"Removed: {one_line(str(rule), 160)}. Ctrl+Z takes it back.", markup=False)
-            elif answer == "keep":
-                self._keep(rule)
-            self.refill(self.field.value)
-
         answers = [("remove", f"Remove it from {STORED[rule.source]}"), ("leave", "Leave it")]
         if rule.source == "session":
             answers.insert(1, ("keep", "Keep it for every session, in your config.toml"))
-        self.app.push_screen(ChoiceScreen(Choice(one_line(str(rule), 200), answers)), answered)
+        self.app.push_screen(ChoiceScreen(Choice(one_line(str(rule), 200), answers)), partial(self._answered, rule))
 
-    def _remove(self, rule: Rule) -> bool:
-        """Take a rule out of where it is kept; returns whether it is gone."""
-        if (problem := self._gate.is_fixed(rule) or self._services.forget_rule(rule)) is not None:
-            self.notify(problem, severity="warning", markup=False)
-            return False
-        return self._gate.remove(rule)
+    def _answered(self, rule: Rule, answer: str | None) -> None:
+        """Take a rule out of where it is kept, or keep it."""
+        if answer == "remove":
+            if (problem := self._gate.is_fixed(rule) or self._services.forget_rule(rule)) is not None:
+                self.notify(problem, severity="warning", markup=False)
+            elif self._gate.remove(rule):
+                self._removed.append(rule)
+                self.notify(f"Removed: {one_line(str(rule), 160)}. Ctrl+Z takes it back.", markup=False)
+        elif answer == "keep":
+            self._keep(rule)
+        self.refill(self.field.value)
 
     def _keep(self, rule: Rule) -> None:
         if (problem := self._services.keep_rule(rule)) is not None:

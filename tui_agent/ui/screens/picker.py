@@ -1,8 +1,7 @@
 """Pages to pick one row of a list: filter on top, rows below it."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar, cast
 
 from textual import getters, on
 from textual.app import ComposeResult
@@ -101,13 +100,12 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
         self.tell("")
         self.refill("")
 
-    @abstractmethod
-    def refill(self, query: str) -> None:
-        """Find the rows for a filter and ``show`` them, now or later."""
+    refill: Callable[[str], object]
+    """Finds the rows for a filter and ``show``s them, now or later."""
 
-    @abstractmethod
     def pick(self, key: str) -> None:
-        """Act on the row that was picked."""
+        """Act on the row that was picked: leave with its key, unless a subclass has something else to do."""
+        self.dismiss(cast("ResultT", key))
 
     def highlight(self, key: str | None) -> None:
         """React to the highlight moving; None: there is no row."""
@@ -185,12 +183,9 @@ class PickScreen(PickerScreen[str]):
     PLACEHOLDER = "Type to search"
 
     def __init__(self, question: Pick) -> None:
-        super().__init__(question.question)
+        super().__init__(question.question, f"↑↓ move  enter {question.confirm}  esc back")
         self._question = question
         self._rows = {row.key: row for row in question.rows}
-
-    def on_mount(self) -> None:
-        self.keys.show(f"↑↓ move  enter {self._question.confirm}  esc back")
 
     def on_resize(self) -> None:
         self.refill(self.field.value.strip(), at=self.highlighted)
@@ -198,9 +193,6 @@ class PickScreen(PickerScreen[str]):
     def refill(self, query: str, *, at: str | None = None) -> None:
         found = matching(self._question.rows, query, lambda row: row.text)
         self.show([Option(self._row(row, offsets), id=row.key) for row, offsets in found], at=at)
-
-    def pick(self, key: str) -> None:
-        self.dismiss(key)
 
     def highlight(self, key: str | None) -> None:
         row = self._rows.get(key or "")
@@ -235,9 +227,6 @@ class ThemePicker(PickerScreen[str]):
     def highlight(self, key: str | None) -> None:
         if key is not None:
             self.app.theme = key
-
-    def pick(self, key: str) -> None:
-        self.dismiss(key)
 
     def action_back(self) -> None:
         self.app.theme = self._before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -26,16 +25,13 @@ from tui_agent.ui.widgets.transcript.races import COLUMNS, race_cells, ranked
 from tui_agent.ui.widgets.two_columns import HangingText, hung
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from textual.timer import Timer
 
     from tui_agent.app.controller import Controller
     from tui_agent.app.race_views import RaceView
     from tui_agent.session.entries import RaceRunner
-
-    Act = Callable[[int], Awaitable[object] | None]
-    """What is asked of the race for one runner."""
 
 REFRESH_SECONDS: Final = 0.25
 """What the runners do is shown together after so long, however many pieces of their answers come."""
@@ -87,14 +83,14 @@ class RaceScreen(PanePage):
     AUTO_FOCUS = "TableList"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "mark", "mark", show=False, priority=True),
-        Binding("d", "diff", "diff", show=False),
-        Binding("C", "compare", "compare all", show=False),
-        Binding("t", "take", "take", show=False),
-        Binding("M", "merge", "merge", show=False),
-        Binding("w", "steer", "write to it", show=False),
-        Binding("x", "stop", "stop", show=False),
+        Binding("d", "runner('diff')", "diff", show=False),
+        Binding("C", "runner('compare')", "compare all", show=False),
+        Binding("t", "runner('take')", "take", show=False),
+        Binding("M", "runner('merge')", "merge", show=False),
+        Binding("w", "runner('steer')", "write to it", show=False),
+        Binding("x", "runner('stop')", "stop", show=False),
         Binding("X", "stop_all", "stop all", show=False),
-        Binding("c", "go_on", "continue", show=False),
+        Binding("c", "runner('go_on')", "continue", show=False),
     ]
 
     table = getters.query_one(TableList)
@@ -223,62 +219,50 @@ class RaceScreen(PanePage):
         self._marked = None if self._marked == self.number else self.number
         self._look()
 
-    @on(LineList.Chosen)
-    def _chosen(self) -> None:
-        self._do(self._race.watch)
-
     @property
     def _is_over(self) -> bool:
         return all(runner.state.is_over for runner in self._race.runners)
 
-    def action_diff(self) -> None:
-        marked = self._marked
-        self._do(lambda number: self._race.diff(number, None if marked == number else marked))
-
-    def action_compare(self) -> None:
-        self.notice.say("Comparing the changes …")
-        self._do(lambda _number: self._race.compare(), done="How the changes differ is kept with the result.")
-
-    def action_take(self) -> None:
-        self._do(partial(take_runner, self._controller, self._race), leaves=True)
-
-    def action_merge(self) -> None:
-        self.notice.say("Summarising what it found …")
-        self._do(self._race.merge, done="What it found is in the conversation now.")
-
-    def action_stop(self) -> None:
-        self._do(self._race.stop)
-
     def action_stop_all(self) -> None:
         """Stop all runners; when they have ended, end the race and take none, after a question."""
         if self._is_over:
-            self._do(self._end, leaves=True)
+            self.action_runner("end")
         else:
             self._race.stop(None)
 
-    def action_steer(self) -> None:
-        self._do(partial(steer_runner, self._controller, self._race))
+    @on(LineList.Chosen)
+    def _chosen(self) -> None:
+        self.action_runner("watch")
 
-    def action_go_on(self) -> None:
-        self._do(self._race.go_on)
-
-    async def _end(self, _number: int) -> bool:
-        answers = [("end", "End it: the branches stay in the tree, the copies go"), ("stay", "Go back")]
-        answer = await self._controller.ask(Choice("End the race and take nobody?", answers))
-        return answer == "end" and await self._race.end()
-
-    def _do(self, act: Act, *, leaves: bool = False, done: str = "") -> None:
+    def action_runner(self, act: str) -> None:
         if self.number is not None:
-            self._controller.soon(self._done(act, self.number, leaves=leaves, done=done))
+            self._controller.soon(self._act(act, self.number))
 
-    async def _done(self, act: Act, number: int, *, leaves: bool, done: str) -> None:
+    async def _act(self, act: str, number: int) -> None:
+        """Do something with a runner, or with all of them; leave the page where that ends the race."""
         try:
-            work = act(number)
-            result = await work if work is not None else None
+            match act:
+                case "watch" | "stop" | "go_on":
+                    getattr(self._race, act)(number)
+                case "steer":
+                    await steer_runner(self._controller, self._race, number)
+                case "diff":
+                    await self._race.diff(number, None if self._marked == number else self._marked)
+                case "compare":
+                    self.notice.say("Comparing the changes …")
+                    await self._race.compare()
+                    self.notice.say_briefly("How the changes differ is kept with the result.")
+                case "merge":
+                    self.notice.say("Summarising what it found …")
+                    await self._race.merge(number)
+                    self.notice.say_briefly("What it found is in the conversation now.")
+                case "take":
+                    if await take_runner(self._controller, self._race, number):
+                        self.dismiss(None)
+                case "end":
+                    answers = [("end", "End it: the branches stay in the tree, the copies go"), ("stay", "Go back")]
+                    answer = await self._controller.ask(Choice("End the race and take nobody?", answers))
+                    if answer == "end" and await self._race.end():
+                        self.dismiss(None)
         except UserFacingError as error:
             self.notice.say_briefly(str(error))
-            return
-        if leaves and result:
-            self.dismiss(None)
-        elif done:
-            self.notice.say_briefly(done)

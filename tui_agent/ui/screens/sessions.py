@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -101,11 +102,8 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     # -- finding ----------------------------------------------------------------------------------------------
 
-    def refill(self, query: str) -> None:
-        self._search(query)
-
     @work(exclusive=True, group="sessions")
-    async def _search(self, query: str) -> None:
+    async def refill(self, query: str) -> None:
         if query:
             await asyncio.sleep(SEARCH_DELAY_SECONDS)
         only_here = self._only_here
@@ -210,16 +208,14 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self.notify("This session is open; open another one first.", markup=False)
             return
 
-        def answered(answer: str | None) -> None:
-            if answer == "x":
-                self._delete(info.id)
-
         answers = [("x", "Delete it (x): u brings it back until the program ends"), ("", "Keep it")]
         question = Choice(f"Delete “{one_line(name_of(info), 40)}”?", answers, at="", numbered=True)
-        self.app.push_screen(ChoiceScreen(question), answered)
+        self.app.push_screen(ChoiceScreen(question), partial(self._delete, info.id))
 
-    def _delete(self, key: str) -> None:
+    def _delete(self, key: str, answer: str | None) -> None:
         """Delete a session and take it off the list at once, so that the next key acts on the one after it."""
+        if answer != "x":
+            return
         self._store.delete(key)
         self._deleted.append(key)
         ids = [info.id for info in self._sessions]
@@ -228,7 +224,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self._sessions = [info for info in self._sessions if info.id != key]
         self._draw(beside[0] if beside else None)
         self.notify("Deleted. u brings it back until the program ends.", markup=False)
-        self._search(self.field.value.strip())
+        self.refill(self.field.value.strip())
 
     def action_undelete(self) -> None:
         if not self._deleted:
@@ -236,7 +232,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
             return
         self._goal = self._deleted.pop()
         self._store.undelete(self._goal)
-        self._search(self.field.value.strip())
+        self.refill(self.field.value.strip())
 
     @work(group="rename")
     async def action_rename(self) -> None:
@@ -244,7 +240,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
             return
         if title := await self._controller.ask(TextLine("Title of this session", info.title, confirm="rename")):
             self._store.rename(info.id, title)
-            self._search(self.field.value.strip())
+            self.refill(self.field.value.strip())
 
     def action_back(self) -> None:
         if self.field.has_focus and self.listing.display:

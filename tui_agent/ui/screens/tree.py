@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual import getters, on, work
 from textual.app import ComposeResult
@@ -14,7 +15,6 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from tui_agent.agent.checkpoints.plan import RestorePlan
 from tui_agent.agent.events import (
     AgentEvent,
     EntryAppended,
@@ -36,12 +36,12 @@ from tui_agent.app.services import OpenRequest
 from tui_agent.app.session_commands import FORKED, open_output
 from tui_agent.app.subagent_commands import show_branch, show_subagent
 from tui_agent.app.undo_commands import redo, undo
-from tui_agent.context.branch_summary import MovePlan
 from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import prompt_text
 from tui_agent.ui.screens.dialogs import Dialog
 from tui_agent.ui.screens.page import Page
+from tui_agent.ui.widgets.line_list import following
 from tui_agent.ui.widgets.transcript import messages, sanitize
 from tui_agent.ui.widgets.tree.outline import Outline
 from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
@@ -128,8 +128,8 @@ class TreeScreen(Page[None]):
         Binding("f", "fork", "fork", show=False),
         Binding("P", "parent", "session this one came from", show=False),
         Binding("r", "race", "race from here", show=False),
-        Binding("u", "undo", "undo", show=False),
-        Binding("ctrl+r", "redo", "redo", show=False),
+        Binding("u", "step('undo')", "undo", show=False),
+        Binding("ctrl+r", "step('redo')", "redo", show=False),
         Binding("space", "preview", "preview", show=False),
         Binding("question_mark,f1", "keys", "keys", show=False),
     ]
@@ -159,8 +159,9 @@ class TreeScreen(Page[None]):
     def body(self) -> ComposeResult:
         with Container(id="tree-body"):
             shown = Filter(self._controller.services.config().ui.tree_filter)
-            yield SessionTree(self._load, self._controller.services.clock, shown)
-            yield EntryPreview(self._agent, self._controller.services.clock)
+            load, clock = self._session.entries, self._controller.services.clock
+            yield SessionTree(lambda entry_id: next(iter(load([entry_id])), None), clock, shown)
+            yield EntryPreview(self._agent, clock)
         with Horizontal(id="tree-entry"):
             yield Static(id="tree-field-name", markup=False)
             yield Input(id="tree-field", compact=True)
@@ -210,14 +211,10 @@ class TreeScreen(Page[None]):
             return
         if self._preview_timer is not None:
             self._preview_timer.stop()
-        self._preview_timer = self.set_timer(PREVIEW_SECONDS, self._show_preview)
-
-    def _show_preview(self) -> None:
-        self._preview_timer = None
-        self.preview.show(self.session_tree.outline.index, self.session_tree.line, self.session_tree.standings)
-
-    def _load(self, entry_id: int) -> Entry | None:
-        return next(iter(self._session.entries([entry_id])), None)
+        tree, preview = self.session_tree, self.preview
+        self._preview_timer = self.set_timer(
+            PREVIEW_SECONDS, lambda: preview.show(tree.outline.index, tree.line, tree.standings)
+        )
 
     def _on_agent_event(self, event: AgentEvent) -> None:
         if isinstance(event, FOLLOWED) and self.refresh_timer is None:
@@ -237,7 +234,8 @@ class TreeScreen(Page[None]):
         self.on_resize()
 
     def action_filter(self) -> None:
-        self.session_tree.change_filter()
+        view = self.session_tree.view
+        self.session_tree.see(replace(view, filter=following(Filter, view.filter)))
         self._show_head()
 
     def action_keys(self) -> None:
@@ -290,22 +288,18 @@ class TreeScreen(Page[None]):
         self._show_head()
         self._show_keys()
 
-    @on(Input.Changed, "#tree-field")
-    def _field_changed(self, event: Input.Changed) -> None:
-        if self._search is not None:
-            self._look_for(event.value.strip())
-
     @work(thread=True, group="tree-ready")
     def _get_ready(self, outline: Outline) -> None:
         for segment in outline.index.segments:
             outline.row_numbers(segment)
 
+    @on(Input.Changed, "#tree-field")
     @work(exclusive=True, group="tree-search")
-    async def _look_for(self, query: str) -> None:
+    async def _look_for(self, event: Input.Changed) -> None:
         """Mark the hits; while one types, go to the first from where the search began."""
         store, outline = self._controller.services.store, self.session_tree.outline
-        hits = None
-        if query:
+        query, hits = event.value.strip(), None
+        if query and self._search is not None:  # else what is typed is a label
             hits = await asyncio.to_thread(lambda: Hits(outline, store.matching(query, self._session.id)))
         if self._search is not None and query == self.field.value.strip():
             self.session_tree.show_hits(query, hits)
@@ -325,7 +319,7 @@ class TreeScreen(Page[None]):
         if self._labelling is not None:
             return
         if self.session_tree.hits is None:
-            self.say("Search with / first.")
+            self.notice.say_briefly("Search with / first.")
         elif line is not None:
             self._go_to_hit(self.session_tree.hits, line.entry, step)
 
@@ -365,8 +359,12 @@ class TreeScreen(Page[None]):
         if restores is None:
             return
         wanted = None if focus == NO_SUMMARY else focus
-        move = partial(self._carry_out, plan, files if restores == RESTORE else None, wanted)
-        if await self._summarise(move, shown=wanted is not None):
+        # What was said of where one was is no longer on the screen then.
+        self._controller.frontend.clear_notice()
+        restored = files if restores == RESTORE else None
+        if await self._summarise(
+            lambda progress: carry_out(agent, plan, restored, focus=wanted, progress=progress), shown=wanted is not None
+        ):
             self.dismiss()
             self._controller.frontend.restore_message(prompt_text(plan.prompt))
 
@@ -387,30 +385,16 @@ class TreeScreen(Page[None]):
         else:
             problem = await _problem_of(work, lambda _piece: None)
         if problem:
-            self.say(problem)
+            self.notice.say_briefly(problem)
         elif problem is not None:
             self._focus = ""
         return problem == ""
 
-    async def _carry_out(
-        self, plan: MovePlan, files: RestorePlan | None, focus: str | None, progress: Callable[[str], None]
-    ) -> None:
-        """Move; what was said of where one was is no longer on the screen then."""
-        self._controller.frontend.clear_notice()
-        await carry_out(self._agent, plan, files, focus=focus, progress=progress)
-
     @work(group="tree-move", exclusive=True)
-    async def action_undo(self) -> None:
-        await self._step(undo)
-
-    @work(group="tree-move", exclusive=True)
-    async def action_redo(self) -> None:
-        await self._step(redo)
-
-    async def _step(self, command: "Callable[[Controller, str], Awaitable[None]]") -> None:
+    async def action_step(self, command: Literal["undo", "redo"]) -> None:
         leaf = self._session.leaf
         self._controller.frontend.clear_notice()
-        await command(self._controller, "")
+        await (undo if command == "undo" else redo)(self._controller, "")
         if self._session.leaf != leaf:
             self.reload(at=self._session.leaf)
 
@@ -419,7 +403,7 @@ class TreeScreen(Page[None]):
     def action_merge(self) -> None:
         line = self.session_tree.line
         if line is not None and line.active:
-            self.say("This is on the path you are on; highlight another branch.")
+            self.notice.say_briefly("This is on the path you are on; highlight another branch.")
         elif line is not None and not self._refused():
             self._when_idle(partial(self._merge, line.segment.last))
 
@@ -440,7 +424,7 @@ class TreeScreen(Page[None]):
 
     async def _fork(self, entry_id: int) -> None:
         plan = self._agent.navigator.plan(entry_id)
-        self.say(COPYING)
+        self.notice.say_briefly(COPYING)
         info = await asyncio.to_thread(self._controller.services.store.fork, self._session.id, plan.leaf)
         if self.is_current:
             self.dismiss()
@@ -459,11 +443,11 @@ class TreeScreen(Page[None]):
         if line is not None and line.active:
             self._controller.soon(compact_up_to(self._controller, line.entry))
         elif line is not None:
-            self.say("This is not on the path you are on: go there first.")
+            self.notice.say_briefly("This is not on the path you are on: go there first.")
 
     def _refused(self) -> bool:
         if self._session.read_only:
-            self.say("This session is read-only. Press f to continue in a fork.")
+            self.notice.say_briefly("This session is read-only. Press f to continue in a fork.")
         return self._session.read_only
 
     def _when_idle(self, act: Callable[[], object]) -> None:
@@ -491,7 +475,7 @@ class TreeScreen(Page[None]):
         if files := await self._agent.files.diff(entry):
             self._controller.show(DiffPage(f"Files from #{entry} to here", files))
         else:
-            self.say("No change of a file is recorded between this entry and here.")
+            self.notice.say_briefly("No change of a file is recorded between this entry and here.")
 
     def action_subagent(self) -> None:
         """Open the session of the subagent in the highlighted row, the runner that works there, or its race."""
@@ -507,7 +491,7 @@ class TreeScreen(Page[None]):
         elif (worked := next((entry for entry in results if entry.metadata.of_subagent), None)) is not None:
             show_subagent(self._controller, worked)
         else:
-            self.say("No subagent or runner worked here.")
+            self.notice.say_briefly("No subagent or runner worked here.")
 
     def _highlighted_entries(self) -> list[Entry]:
         headers = headers_of(self.session_tree.outline.index, self.session_tree.line)
@@ -528,9 +512,6 @@ class TreeScreen(Page[None]):
         if message.action == "open":
             open_output(self._controller, self._session.entry(message.entry_id))
 
-    def say(self, sentence: str) -> None:
-        self.notice.say_briefly(sentence)
-
 
 class SummarisingScreen(Dialog[str]):
     """The summary of a branch that is left or merged, growing in sight.
@@ -545,7 +526,7 @@ class SummarisingScreen(Dialog[str]):
     def __init__(self, summarise: SummaryWork) -> None:
         super().__init__("Summarising …")
         self._summarise = summarise
-        self._written = ""
+        self._written: list[str] = []
 
     def body(self) -> ComposeResult:
         yield Static(id="growing", markup=False)
@@ -556,13 +537,10 @@ class SummarisingScreen(Dialog[str]):
 
     @work(group="summary")
     async def _do(self) -> None:
-        self.dismiss(await _problem_of(self._summarise, self._write))
-
-    def _write(self, piece: str) -> None:
-        self._written += piece
+        self.dismiss(await _problem_of(self._summarise, self._written.append))
 
     def _paint(self) -> None:
-        lines = sanitize.text(self._written[-4_000:]).strip().split("\n")[-TAIL:]
+        lines = sanitize.text("".join(self._written)[-4_000:]).strip().split("\n")[-TAIL:]
         self.growing.update("\n".join(filter(None, lines)))
 
     def action_back(self) -> None:

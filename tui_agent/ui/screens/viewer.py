@@ -4,7 +4,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rich.style import Style as RichStyle
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -32,11 +31,12 @@ class _Row:
 class TextLines(LineList):
     """The text under a cursor that is only there to scroll. ``find`` marks a text and goes to it."""
 
+    CURSOR = "never"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll(-1)", "up", show=False),
         Binding("down,j", "scroll(1)", "down", show=False),
-        Binding("pageup", "scroll_pages(-1)", "page up", show=False),
-        Binding("pagedown,space", "scroll_pages(1)", "page down", show=False),
+        Binding("pageup", "scroll(0, -1)", "page up", show=False),
+        Binding("pagedown,space", "scroll(0, 1)", "page down", show=False),
         Binding("home", "scroll_home", "first", show=False),
         Binding("end", "scroll_end", "last", show=False),
         Binding("n", "next_match(1)", "next", show=False),
@@ -84,14 +84,8 @@ class TextLines(LineList):
 
     # -- scrolling
 
-    def _show_cursor(self) -> None:
-        """There is no cursor to keep on screen."""
-
-    def action_scroll(self, rows: int) -> None:
-        self.scroll_relative(y=rows, animate=False)
-
-    def action_scroll_pages(self, pages: int) -> None:
-        self.scroll_relative(y=pages * max(1, self.page - 1), animate=False)
+    def action_scroll(self, rows: int, pages: int = 0) -> None:
+        self.scroll_relative(y=rows + pages * max(1, self.page - 1), animate=False)
 
     # -- search
 
@@ -137,9 +131,6 @@ class TextLines(LineList):
             position = end
         return [*runs, (line[position : row.end], "text")]
 
-    def style_of(self, names: str, *, cursor: bool = False) -> RichStyle:  # noqa: ARG002 - no cursor is drawn
-        return super().style_of(names)
-
 
 MAX_CHARS = 5_000_000
 """Characters shown; the rest is named at the end."""
@@ -166,10 +157,9 @@ class ViewerScreen(Page[None]):
         more = len(self._text) - MAX_CHARS
         tail = f"\n… and {more:,} more characters; y copies all of it" if more > 0 else ""
         yield TextLines(self._text[:MAX_CHARS] + tail)
-        yield Input(placeholder="Search", id="search", compact=True)
-
-    def on_mount(self) -> None:
-        self.field.display = False
+        field = Input(placeholder="Search", id="search", compact=True)
+        field.display = False
+        yield field
 
     def action_search(self) -> None:
         self.field.display = True

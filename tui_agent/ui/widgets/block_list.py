@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 from textual.binding import Binding, BindingType
 
@@ -11,7 +11,7 @@ from tui_agent.app.format import plural, tokens
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.app.status_marks import GLYPHS, style_of
 from tui_agent.lazy import dataclass
-from tui_agent.ui.widgets.line_list import LineList, spread
+from tui_agent.ui.widgets.line_list import LineList, following, spread
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import StyledSpan
 
@@ -63,7 +63,12 @@ def arrange(
     blocks: Sequence[ContextBlock], order: SortOrder, grouping: Grouping, folded: Container[str] = frozenset()
 ) -> list[Listed]:
     """Return the rows for an order and a grouping; the blocks of groups named in ``folded`` are left out."""
-    places = _sorted(blocks, order)
+    sort_keys: dict[SortOrder, Callable[[int], Any]] = {
+        SortOrder.REQUEST: lambda place: place,
+        SortOrder.SIZE: lambda place: -blocks[place].tokens,
+        SortOrder.AGE: lambda place: (blocks[place].is_head, blocks[place].age_entries, -place),
+    }
+    places = sorted(range(len(blocks)), key=sort_keys[order])
     if grouping is Grouping.NONE:
         return _ungrouped(blocks, places, order, folded)
     name_of = _NAMES[grouping]
@@ -96,17 +101,6 @@ def _ungrouped(
     smaller = next((at for at, place in enumerate(others) if blocks[place].tokens < weight), len(rows))
     at = {SortOrder.REQUEST: 0, SortOrder.AGE: len(rows), SortOrder.SIZE: smaller}[order]
     return rows[:at] + heading + rows[at:]
-
-
-def _sorted(blocks: Sequence[ContextBlock], order: SortOrder) -> list[int]:
-    places = range(len(blocks))
-    match order:
-        case SortOrder.REQUEST:
-            return list(places)
-        case SortOrder.SIZE:
-            return sorted(places, key=lambda place: -blocks[place].tokens)
-        case SortOrder.AGE:
-            return sorted(places, key=lambda place: (blocks[place].is_head, blocks[place].age_entries, -place))
 
 
 def kind_name(block: ContextBlock) -> str:
@@ -171,14 +165,13 @@ class BlockList(LineList):
         newest = len(shown.blocks) - 1 if newest is None and begins else newest
         self._arrange(kept if newest is None else shown.blocks[newest].address)
 
-    def sort_by(self, order: SortOrder) -> None:
-        self.order = order
-        self._arrange(self._address(self._at(self.cursor)))
-
-    def group_by(self, grouping: Grouping) -> None:
-        """Gather under other headings, all of them open; without any the head is folded."""
-        self.grouping = grouping
-        self._folded = {HEAD} if grouping is Grouping.NONE else set()
+    def arrange_by_next(self, by: Literal["order", "grouping"]) -> None:
+        """Sort in the next order; or gather under the next headings, all of them open, without any the head folded."""
+        if by == "order":
+            self.order = following(SortOrder, self.order)
+        else:
+            self.grouping = following(Grouping, self.grouping)
+            self._folded = {HEAD} if self.grouping is Grouping.NONE else set()
         self._arrange(self._address(self._at(self.cursor)))
 
     def action_fold(self, folded: bool) -> None:  # noqa: FBT001 - as the binding says it

@@ -49,7 +49,7 @@ class FirstHints(Widget):
     def offer(self, commands: Sequence[Command], keymap: Mapping[str, str], messages: int) -> None:
         """Show the hints for commands that exist, unless so many messages were written that they are known."""
         if messages >= MAX_BEGINNER_MESSAGES:
-            self.withdraw()
+            self.display = False
             return
         self.title = "New here?"
         known = {command.name: keymap.get(command.name, command.key) for command in commands}
@@ -61,9 +61,6 @@ class FirstHints(Widget):
             MARGIN,
         )
         self.display = True
-
-    def withdraw(self) -> None:
-        self.display = False
 
     def render(self) -> Content:
         title, key_style = (self.get_visual_style(f"first-hints--{name}", partial=True) for name in ("title", "key"))

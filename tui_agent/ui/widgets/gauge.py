@@ -25,8 +25,6 @@ from tui_agent.context.context_status import Standing
 from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tui_agent.context.budget import ContextSize
 
 WARNING, ERROR = 70, 90
@@ -130,7 +128,8 @@ def extras(reading: GaugeReading, now: float) -> list[str]:
     if reading.cache_share is not None:
         found.append(f"cache {reading.cache_share:.0%}")
     if reading.warm_until is not None:
-        found.append(warmth(reading.warm_until - now))
+        left = reading.warm_until - now
+        found.append(f"warm {ceil(left / 60)}m" if left > 0 else "cold")
     if reading.size.window_origin in {"assumed", "learnt"} and reading.size.total <= reading.size.window:
         found.append(f"window {reading.size.window_origin}")
     return found
@@ -140,11 +139,6 @@ _SENT = style_of(Standing.SENT)
 
 _WINDOW_NOTES = {"assumed": "window assumed", "learnt": "window learnt", "config": "window set smaller"}
 """Why a size can be over its window, by where the window's number comes from."""
-
-
-def warmth(left: float) -> str:
-    """Return whether the provider's cache is warm and for how many more minutes, begun ones counted: ``warm 3m``."""
-    return f"warm {ceil(left / 60)}m" if left > 0 else "cold"
 
 
 class Gauge(Widget):
@@ -221,10 +215,7 @@ class Gauge(Widget):
         reading = self.reading
         if reading is None:
             return Content("")
-        return Content.assemble(*self._pieces(reading, self.size.width))
-
-    def _pieces(self, reading: GaugeReading, width: int) -> Sequence[tuple[str, Style] | str]:
-        text = numbers(reading.size)
+        width, text = self.size.width, numbers(reading.size)
         fallen, until = self._fall
         if self._clock() < until:
             text += f"  −{tokens(fallen)}"
@@ -254,7 +245,7 @@ class Gauge(Widget):
             # At the right edge like everything in the line below, also where the bar has its greatest length.
             used = sum(len(piece if isinstance(piece, str) else piece[0]) for piece in pieces)
             pieces.extend([" " * (width - used - len(button)), (button, self._style("gauge--button") + press)])
-        return pieces
+        return Content.assemble(*pieces)
 
     def _style(self, name: str) -> Style:
         return self.get_visual_style(name, partial=True)

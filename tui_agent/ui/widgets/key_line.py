@@ -70,9 +70,6 @@ class KeyLine(Widget):
     def get_content_width(self, container: Size, viewport: Size) -> int:  # noqa: ARG002 - as inherited
         return max(1, _width(self.hints))
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - as inherited
-        return 1
-
     def render(self) -> Content:
         strong, faint = (self.get_visual_style(f"key-line--{name}", partial=True) for name in ("key", "label"))
         parts = []

@@ -1,12 +1,12 @@
 """A list drawn by the line: only rows on screen are ever made, so its length does not matter."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from rich.segment import Segment
 from rich.style import Style as RichStyle
-from textual import events
+from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -38,15 +38,16 @@ class LineList(ScrollView, can_focus=True):
     ALLOW_SELECT = False
     HEADED: ClassVar[bool] = False
     """Whether the first line on screen is a heading that does not scroll (``heading``)."""
-    CURSOR_NEEDS_FOCUS: ClassVar[bool] = False
-    """Whether the row under the cursor is marked only while keys come here."""
+    CURSOR: ClassVar[Literal["always", "focused", "never"]] = "always"
+    """When the row under the cursor is marked; ``focused``: while keys come here. ``never`` is for a list that only
+    scrolls."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"line-list--{name}" for name in STYLES}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "up", show=False),
         Binding("down", "move(1)", "down", show=False),
-        Binding("pageup", "page(-1)", "page up", show=False),
-        Binding("pagedown,space", "page(1)", "page down", show=False),
+        Binding("pageup", "move(0, -1)", "page up", show=False),
+        Binding("pagedown,space", "move(0, 1)", "page down", show=False),
         Binding("home", "go(0)", "first", show=False),
         Binding("end", "go(-1)", "last", show=False),
         Binding("enter", "choose", "choose", show=False),
@@ -73,12 +74,10 @@ class LineList(ScrollView, can_focus=True):
 
     # -- what a subclass says
 
-    def row(self, index: int, width: int) -> Sequence[StyledSpan]:
-        """Return a row; what does not fit is cut."""
-        raise NotImplementedError
-
-    def heading(self, width: int) -> Sequence[StyledSpan]:  # noqa: ARG002 - for subclasses
-        return ()
+    row: Callable[[int, int], Sequence[StyledSpan]]
+    """Returns the row of a number in a width; what does not fit is cut."""
+    heading: Callable[[int], Sequence[StyledSpan]]
+    """Returns the heading in a width, where there is one (``HEADED``)."""
 
     # -- rows
 
@@ -113,15 +112,16 @@ class LineList(ScrollView, can_focus=True):
 
     def _show_cursor(self) -> None:
         top, page = self.scroll_offset.y, self.page
+        if self.CURSOR == "never":
+            return
         if self.cursor < top:
             self.scroll_to(y=self.cursor, animate=False, immediate=True, force=True)
         elif self.cursor >= top + page:
             self.scroll_to(y=self.cursor - page + 1, animate=False, immediate=True, force=True)
 
-    def on_focus(self) -> None:
-        self._refresh_row(self.cursor)
-
-    def on_blur(self) -> None:
+    @on(events.Focus)
+    @on(events.Blur)
+    def _focus_changed(self) -> None:
         self._refresh_row(self.cursor)
 
     def on_resize(self) -> None:
@@ -130,11 +130,8 @@ class LineList(ScrollView, can_focus=True):
 
     # -- keys and mouse
 
-    def action_move(self, rows: int) -> None:
-        self.cursor += rows
-
-    def action_page(self, pages: int) -> None:
-        self.cursor += pages * max(1, self.page - 1)
+    def action_move(self, rows: int, pages: int = 0) -> None:
+        self.cursor += rows + pages * max(1, self.page - 1)
 
     def action_go(self, index: int) -> None:
         """Move the cursor to a row, -1 is the last."""
@@ -177,7 +174,7 @@ class LineList(ScrollView, can_focus=True):
         index = self.index_at(y)
         if index is None:
             return Strip.blank(width, self.style_of("text"))
-        has_cursor = self.has_focus or not self.CURSOR_NEEDS_FOCUS
+        has_cursor = self.CURSOR == "always" or (self.CURSOR == "focused" and self.has_focus)
         return self._strip(self.row(index, width), width, cursor=index == self.cursor and has_cursor)
 
     def _strip(self, runs: Sequence[StyledSpan], width: int, *, cursor: bool = False) -> Strip:

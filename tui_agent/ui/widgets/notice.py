@@ -40,6 +40,7 @@ class NoticeLine(Widget):
             self._brief.stop()
         self.warnings = 0
         self.severity = severity
+        self.set_classes(f"-{severity}")
         self.remedy = remedy
         self.message = message
 
@@ -62,9 +63,6 @@ class NoticeLine(Widget):
 
     def watch_message(self, message: str) -> None:
         self.display = bool(message)
-
-    def watch_severity(self, severity: Severity) -> None:
-        self.set_classes(f"-{severity}")
 
     def render(self) -> Content:
         mark = self.get_visual_style("notice--mark", partial=True)

@@ -204,6 +204,7 @@ class PermissionPrompt(VerticalGroup):
         self._pattern = Input(compact=True, select_on_focus=False)
         """The pattern of a rule before it is made."""
         self._made: list[str] = []
+        """The rules as the user wants them: what they are about and a pattern, ``allow bash: git commit *``."""
         self._changed = 0
         self._is_scrolled = False
         self.display = False
@@ -245,17 +246,12 @@ class PermissionPrompt(VerticalGroup):
         else:
             self._show_title()
 
-    @property
-    def takes_words(self) -> bool:
-        """Whether what is sent now is an answer to the question, which was there long enough to be seen."""
-        return self.request is not None and self._clock() >= self._shown_at + self._grace
-
-    def answer_in_words(self, text: str) -> None:
-        self._settle_with(PermissionAnswer(Decision.DENY, text.strip()))
-
-    def take_keys(self) -> None:
-        if self.request is not None:
-            self._arm()
+    def answer_in_words(self, text: str) -> bool:
+        """Answer "no, but …", unless the question was not there long enough to be seen; returns whether it was."""
+        was_seen = self.request is not None and self._clock() >= self._shown_at + self._grace
+        if was_seen:
+            self._settle_with(PermissionAnswer(Decision.DENY, text.strip()))
+        return was_seen
 
     def draft_changed(self) -> None:
         if self.request is None or self.armed:
@@ -300,7 +296,7 @@ class PermissionPrompt(VerticalGroup):
         more = f"  ({len(self._waiting) - 1} more)" if len(self._waiting) > 1 else ""
         what, reason = question(request), one_line(request.reason, 200)
         if self._pattern.display:
-            what, reason = f"{_name_of(self._made[self._changed])}:", PATTERN_HINT
+            what, reason = f"{self._made[self._changed].partition(': ')[0]}:", PATTERN_HINT
         faint = self.get_visual_style("permission--reason", partial=True)
         strong = self.get_visual_style("permission--what", partial=True)
         about = f"  {reason}" if reason else ""
@@ -332,9 +328,10 @@ class PermissionPrompt(VerticalGroup):
         if ready > now:
             self.set_timer(ready - now, self._arm_or_wait)
         else:
-            self._arm()
+            self.arm()
 
-    def _arm(self) -> None:
+    def arm(self) -> None:
+        """Take the keys."""
         self.armed = True
         self._choices.typed = False
         self._choices.focus()
@@ -377,7 +374,8 @@ class PermissionPrompt(VerticalGroup):
             self._settle_with(PermissionAnswer(Decision.DENY, text))
             return
         if text:
-            self._made[self._changed] = f"{_name_of(self._made[self._changed])}: {text}"
+            about, _, _ = self._made[self._changed].partition(": ")
+            self._made[self._changed] = f"{about}: {text}"
         if self._changed + 1 < len(self._made):
             self._change_rule(self._changed + 1)
         else:
@@ -394,7 +392,7 @@ class PermissionPrompt(VerticalGroup):
 
     def _change_rule(self, place: int) -> None:
         self._changed = place
-        self._pattern.value = _pattern_of(self._made[place])
+        _, _, self._pattern.value = self._made[place].partition(": ")
         self._pattern.cursor_position = len(self._pattern.value)
         self._write_in(self._pattern)
 
@@ -421,7 +419,8 @@ class PermissionPrompt(VerticalGroup):
         elif name == "note":
             self._write_in(self._note)
         else:
-            patterns = () if self._made == list(request.rules) else tuple(map(_pattern_of, self._made))
+            is_changed = self._made != list(request.rules)
+            patterns = tuple(rule.partition(": ")[2] for rule in self._made) if is_changed else ()
             self._settle_with(PermissionAnswer(Decision(name), patterns=patterns))
 
     def _settle_with(self, answer: PermissionAnswer) -> None:
@@ -433,14 +432,4 @@ class PermissionPrompt(VerticalGroup):
         """A click is meant: it need not wait for the pause in typing, only for the grace period."""
         if self.request is not None and not self.armed and self._clock() >= self._shown_at + self._grace:
             event.stop()
-            self._arm()
-
-
-def _pattern_of(rule: str) -> str:
-    """Return the pattern of a rule as people read it: ``allow bash: git commit *``."""
-    return rule.partition(": ")[2]
-
-
-def _name_of(rule: str) -> str:
-    """Return what a rule is about: ``allow bash``."""
-    return rule.partition(": ")[0]
+            self.arm()

@@ -28,7 +28,7 @@ def plain_lines(widget: Widget, crop: Region, line: Callable[[int], Strip]) -> l
     if not _is_plain(widget):
         return None
     below, background = widget.background_colors
-    filters, filling = widget.get_line_filters(), _filling(below, background)
+    filters, filling = widget.get_line_filters(), Style(bgcolor=(below + background).rich_color)
     return [_filtered(line(y).crop_extend(crop.x, crop.right, filling), filters, background) for y in crop.line_range]
 
 
@@ -74,11 +74,7 @@ def _is_plain(widget: Widget) -> bool:
 
 @lru_cache(32)
 def _empty(width: int, below: Color, background: Color, filters: tuple[LineFilter, ...]) -> Strip:
-    return _filtered(Strip.blank(width, _filling(below, background)), filters, background)
-
-
-def _filling(below: Color, background: Color) -> Style:
-    return Style(bgcolor=(below + background).rich_color)
+    return _filtered(Strip.blank(width, Style(bgcolor=(below + background).rich_color)), filters, background)
 
 
 def _filtered(strip: Strip, filters: Sequence[LineFilter], background: Color) -> Strip:

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style as RichStyle
-from textual import events
+from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
@@ -41,8 +41,8 @@ class Plot(Widget, can_focus=True):
         Binding("right", "move(1)", "step on", show=False),
         Binding("shift+left", "mark(-1)", "mark before", show=False),
         Binding("shift+right", "mark(1)", "next mark", show=False),
-        Binding("pageup,ctrl+left", "stride(-1)", "a tenth back", show=False),
-        Binding("pagedown,ctrl+right", "stride(1)", "a tenth on", show=False),
+        Binding("pageup,ctrl+left", "move(0, -1)", "a tenth back", show=False),
+        Binding("pagedown,ctrl+right", "move(0, 1)", "a tenth on", show=False),
         Binding("home", "go(0)", "first", show=False),
         Binding("end", "go(-1)", "last", show=False),
         Binding("enter", "choose", "choose", show=False),
@@ -103,11 +103,8 @@ class Plot(Widget, can_focus=True):
         self.refresh()
         self.post_message(self.Highlighted(cursor))
 
-    def action_move(self, steps: int) -> None:
-        self.cursor += steps
-
-    def action_stride(self, strides: int) -> None:
-        self.cursor += strides * max(1, self._series.count // 10)
+    def action_move(self, steps: int, tenths: int = 0) -> None:
+        self.cursor += steps + tenths * max(1, self._series.count // 10)
 
     def action_go(self, index: int) -> None:
         """Move the cursor to a step, -1 is the last."""
@@ -132,13 +129,11 @@ class Plot(Widget, can_focus=True):
         elif not self.columns[at].first <= self.cursor < self.columns[at].end:
             self.cursor = self.columns[at].peak
 
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+    @on(events.MouseScrollUp)
+    @on(events.MouseScrollDown)
+    def _wheel_turned(self, event: events.MouseEvent) -> None:
         event.stop()
-        self.action_move(-1)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self.action_move(1)
+        self.action_move(-1 if isinstance(event, events.MouseScrollUp) else 1)
 
     # -- painting
 

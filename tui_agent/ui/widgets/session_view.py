@@ -235,7 +235,7 @@ class SessionView(Room):
             written = len(self._services.store.typed_in(None, MAX_BEGINNER_MESSAGES))
             self.hints.offer(self._controller.commands, self._main.keymap, written)
         else:
-            self.hints.withdraw()
+            self.hints.display = False
 
     # -- what the agent says ----------------------------------------------------------------------------------
 
@@ -315,7 +315,7 @@ class SessionView(Room):
                 self._run_ended(event)
 
     def _withdraw_hints(self) -> None:
-        self.hints.withdraw()
+        self.hints.display = False
         self._main.prompt.placeholder = PLACEHOLDER
 
     def _compaction_ended(self, ended: CompactionEnded) -> None:

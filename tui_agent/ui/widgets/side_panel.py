@@ -40,7 +40,7 @@ class _Line:
 class SidePanel(LineList):
     """Looks at the agent's session when something happens to it, and never otherwise."""
 
-    CURSOR_NEEDS_FOCUS = True
+    CURSOR = "focused"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.focus('prompt')", "back", show=False)]
 
     @dataclass

@@ -83,14 +83,12 @@ class UserStatusLine(Widget):
                 shell_command(command, cwd, os.environ, SECONDS, find_project(cwd)), given
             )
         except CommandFailedError as error:
-            self._show("", str(error))
-            return
-        said = one_line(errors.decode("utf-8", "replace"), 200)
-        lines = _STYLES.sub("", out.decode("utf-8", "replace")).splitlines()
-        problem = f"it ended with {code}{f': {said}' if said else ''}" if code else ""
-        self._show(one_line(lines[0], 500) if lines else "", problem)
-
-    def _show(self, text: str, problem: str) -> None:
+            text, problem = "", str(error)
+        else:
+            said = one_line(errors.decode("utf-8", "replace"), 200)
+            lines = _STYLES.sub("", out.decode("utf-8", "replace")).splitlines()
+            text = one_line(lines[0], 500) if lines else ""
+            problem = f"it ended with {code}{f': {said}' if said else ''}" if code else ""
         self._is_running = False
         self.text = text
         if problem and not self._has_failed:

@@ -105,7 +105,11 @@ class Outline:
         self._starts: list[int] = []
         self._place_of: dict[int, int] = {}
         self.total = 0
-        self._look()
+        # What is below each segment; those without rows let those below them take their place.
+        for segment in reversed(index.segments):
+            for child in segment.children:
+                self._below[segment.number] += self._below[child.number]
+                self._shown[segment.number] += self._stand_ins(child)
         self._place()
         self.here = -1 if index.leaf is None or not self.total else self.find(index.leaf)
         """The line of the leaf, or the nearest one above it; -1 in an empty conversation."""
@@ -130,13 +134,6 @@ class Outline:
         if view.filter is Filter.USER_ONLY and segment.is_beside:
             return Rows([])
         return rows_of(segment.headers, view.filter, view.labels, view.opened)
-
-    def _look(self) -> None:
-        """Note what is below each segment; those without rows let those below them take their place."""
-        for segment in reversed(self.index.segments):
-            for child in segment.children:
-                self._below[segment.number] += self._below[child.number]
-                self._shown[segment.number] += self._stand_ins(child)
 
     def _stand_ins(self, segment: Segment) -> list[Segment]:
         return [segment] if self.by_segment[segment.number] else self._shown[segment.number]
@@ -211,8 +208,7 @@ class Outline:
                 return placed.start + (0 if row == 0 and offset <= placed.rows[0].last else 1)
             if row >= 0:
                 return placed.start + row
-        parent = segment.parent
-        return self._above(parent) if parent is not None else 0
+        return self._above(segment.parent)
 
     def _above(self, segment: Segment | None) -> int:
         while segment is not None:
@@ -223,14 +219,11 @@ class Outline:
             segment = segment.parent
         return 0
 
-    def head_of(self, y: int) -> int:
-        placed = self._placed[bisect_right(self._starts, y) - 1]
-        return self._placed[placed.head].start
-
     def branch_point_above(self, y: int) -> int:
-        """Return the line from which the branch of a line goes off."""
+        """Return the first line of a line's branch; of that one the line from which the branch goes off."""
         placed = self._placed[bisect_right(self._starts, y) - 1]
-        return self._above(self._placed[placed.head].segment.parent)
+        head = self._placed[placed.head]
+        return head.start if head.start != y else self._above(head.segment.parent)
 
     def branch_point_below(self, y: int) -> int:
         """Return the last line before the next branch point, or the first line after one; at the end the last."""

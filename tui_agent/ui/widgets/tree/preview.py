@@ -82,17 +82,14 @@ class EntryPreview(Vertical):
         source = EntrySource(Outlines.of(headers), partial(_shown_entries, self._session))
         self.transcript.set_entries(source, from_start=True)
         self.transcript.set_standings(standings if line is not None and line.active else None)
-        if line is not None and len(headers) <= _OPENED and self.transcript.page:
-            self._unfold()
-        self.transcript.action_go_to("home")
-
-    def _unfold(self) -> None:
         model = self.transcript.model
-        for index in range(len(model)):
-            for block in model.item(index).blocks:
+        unfolds = line is not None and len(headers) <= _OPENED and self.transcript.page
+        for place in range(len(model) if unfolds else 0):
+            for block in model.item(place).blocks:
                 if block.kind in {"card", "marker"} and block.foldable and block.fold is Fold.CLOSED:
                     block.cycle()
-            model.remeasure(index)
+            model.remeasure(place)
+        self.transcript.action_go_to("home")
 
     def _facts(self, headers: Sequence[EntryHeader], line: TreeLine | None) -> str:
         entries = list(self._session.entries([header.id for header in headers]))
@@ -145,8 +142,8 @@ def headers_of(index: TreeIndex, line: TreeLine | None) -> Sequence[EntryHeader]
         return ()
     headers, row = line.segment.headers, line.row
     if line.what is LineKind.FOLD:
-        tip = index.header(line.entry)
-        return () if tip is None else (tip,)
+        tip = index.headers.position(line.entry)
+        return () if tip is None else (index.headers[tip],)
     last = row.last
     if headers[row.first].kind == "assistant":
         while last + 1 < len(headers) and headers[last + 1].kind == "tool_result":

@@ -89,11 +89,9 @@ def rows_of(
         case Filter.LABELLED:
             places = map(headers.position, sorted(labels))
             return Rows([at for at in places if at is not None])
-        case _:
-            return _grouped(headers, with_tools=wanted is Filter.DEFAULT, opened=opened)
-
-
-def _grouped(headers: Headers, *, with_tools: bool, opened: Container[int]) -> Rows:
+        case Filter.DEFAULT | Filter.NO_TOOLS:
+            pass
+    with_tools = wanted is Filter.DEFAULT
     firsts: list[int] = []
     calls: dict[int, int] = {}
     for match in _ROW.finditer(headers.letters):

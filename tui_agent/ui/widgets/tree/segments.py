@@ -6,7 +6,6 @@ A tree of 100,000 entries with 20 branches is 40 segments, so everything but its
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 
-from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
 
 
@@ -78,7 +77,12 @@ class TreeIndex:
         self._owners: list[Segment] = []
         self._cut()
         self._total(costs or {}, calibrated)
-        self._mark()
+        if (found := self.locate(leaf)) is not None:
+            segment, offset = found
+            segment.active = offset + 1
+            while (above := segment.parent) is not None:
+                segment = above
+                segment.active = len(segment.headers)
 
     # -- building
 
@@ -141,15 +145,6 @@ class TreeIndex:
                 own = sum(filter(None, map(costs.get, headers.ids)))
                 segment.cost = own + sum(child.cost for child in children)
 
-    def _mark(self) -> None:
-        found = self.locate(self.leaf)
-        if found is None:
-            return
-        segment: Segment | None = found[0]
-        found[0].active = found[1] + 1
-        while segment is not None and (segment := segment.parent) is not None:
-            segment.active = len(segment.headers)
-
     # -- asking
 
     def locate(self, entry_id: int | None) -> tuple[Segment, int] | None:
@@ -160,10 +155,6 @@ class TreeIndex:
         segment = self._owners[bisect_right(self._starts, position) - 1]
         offset = segment.headers.position(entry_id)
         return None if offset is None else (segment, offset)
-
-    def header(self, entry_id: int | None) -> EntryHeader | None:
-        position = self.headers.position(entry_id)
-        return None if position is None else self.headers[position]
 
     def branches(self, has_failed: Callable[[int], bool]) -> int:
         """Return how many ends the tree has; an attempt at an answer that failed and was made anew is none.

@@ -14,7 +14,7 @@ from tui_agent.context.context_status_cache import Standings
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, Entry, RaceRunner, kinds
 from tui_agent.session.skeleton import Headers
-from tui_agent.ui.widgets.line_list import LineList, following, spread
+from tui_agent.ui.widgets.line_list import LineList, spread
 from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, runs_width
 from tui_agent.ui.widgets.tree.outline import LineKind, Outline, TreeLine, TreeOptions
 from tui_agent.ui.widgets.tree.rows import Filter
@@ -124,10 +124,6 @@ class SessionTree(LineList):
         self.scroll_to(y=max(self.cursor - top, 0), animate=False, immediate=True, force=True)
         self._show_cursor()
 
-    def change_filter(self) -> None:
-        """Show more, or less."""
-        self.see(replace(self.view, filter=following(Filter, self.view.filter)))
-
     # -- the cursor
 
     def go_to_entry(self, entry_id: int) -> None:
@@ -155,8 +151,7 @@ class SessionTree(LineList):
         elif line.can_fold and not line.is_folded:
             self.see(self.view.folded(line.segment.key, folded=True))
         else:
-            head = self.outline.head_of(self.cursor)
-            self.cursor = head if head != self.cursor else self.outline.branch_point_above(self.cursor)
+            self.cursor = self.outline.branch_point_above(self.cursor)
 
     def action_open(self) -> None:
         line = self.line

@@ -25,7 +25,7 @@ from tui_agent.ui.widgets.transcript.cards import ICONS
 from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, crop
 from tui_agent.ui.widgets.transcript.races import STYLES
 from tui_agent.ui.widgets.tree.outline import LineKind, TreeLine
-from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
+from tui_agent.ui.widgets.tree.segments import TreeIndex
 
 HERE_MARK = "◀ here"
 
@@ -172,7 +172,11 @@ class RowTexts:
         facts = [wording.plural(hidden, "entry")]
         if inside := segment.headers.of_kinds(["compaction"]):
             facts.append(f"[{self._compaction(segment.headers[inside[-1]])}]")
-        ends = _ends(segment)
+        ends, stack = 0, [segment]
+        while stack:
+            below = stack.pop().children
+            ends += not below
+            stack += below
         if ends > 1:
             facts.append(wording.plural(ends, "end"))
         return f"⊞ {' · '.join(facts)}"
@@ -202,15 +206,6 @@ def _call(text: str) -> str:
     tool, _, title = text.partition(" ")
     found = _PATH.match(title)
     return f"{tool} {found[1]}" if found else text
-
-
-def _ends(segment: Segment) -> int:
-    ends, stack = 0, [segment]
-    while stack:
-        below = stack.pop().children
-        ends += not below
-        stack += below
-    return ends
 
 
 def moment(created_ms: int, now: float) -> str:
