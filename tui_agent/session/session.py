@@ -199,7 +199,8 @@ class Session:
         return other
 
     def _go_to(self, leaf: int | None) -> None:
-        self._leaf = leaf
+        self.leaf = leaf
+        """Where the next entry is appended; None for an empty conversation. Only this class changes it."""
         self._path_ids: array[int] | None = None
         self._active: list[Entry] | None = None
 
@@ -209,11 +210,6 @@ class Session:
     def info(self) -> SessionInfo:
         """The session as lists show it, read anew."""
         return self.store.session(self.id)
-
-    @property
-    def leaf(self) -> int | None:
-        """Where the next entry is appended; None for an empty conversation."""
-        return self._leaf
 
     @property
     def read_only(self) -> bool:
@@ -277,17 +273,14 @@ class Session:
         self._has_draft = self._has_draft and draft != self._writer
         self.reader.add(complete)
         if moves_leaf:
-            self._extend_path(complete)
+            self.leaf = complete[-1].id
+            if self._path_ids is not None:
+                self._path_ids.extend(entry.id for entry in complete)
+            if any(entry.sets_state or entry.edits_view for entry in complete):
+                self._active = None
+            elif self._active is not None:
+                self._active.extend(complete)
         return complete
-
-    def _extend_path(self, appended: Sequence[Entry]) -> None:
-        self._leaf = appended[-1].id
-        if self._path_ids is not None:
-            self._path_ids.extend(entry.id for entry in appended)
-        if any(entry.sets_state or entry.edits_view for entry in appended):
-            self._active = None
-        elif self._active is not None:
-            self._active.extend(appended)
 
     # -- reading --------------------------------------------------------------------------------------------
 

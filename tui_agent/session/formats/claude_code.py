@@ -7,8 +7,8 @@ line of their call. Both are one path here: lines of one answer become one entry
 import re
 from typing import ClassVar
 
-from tui_agent.session.entries import AssistantEntry, ImagePart, TextPart, ToolCallPart, UserEntry
-from tui_agent.session.formats.incoming import BlockReader, IncomingSession, summary_of, usage_of
+from tui_agent.session.entries import AssistantEntry, TextPart, ToolCallPart, UserEntry
+from tui_agent.session.formats.incoming import BlockReader, IncomingSession, split, summary_of, usage_of
 from tui_agent.session.formats.reading import Node, SourceFile
 
 _FINISH = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
@@ -40,6 +40,9 @@ class Reader(BlockReader):
     program = "Claude Code"
     call_block = "tool_use"
     arguments_key = "input"
+    image_in = staticmethod(
+        lambda block: (block.node("source").text("data", ""), block.node("source").text("media_type", ""))
+    )
     tool_names: ClassVar = {name: name.lower() for name in ("Bash", "Edit", "Glob", "Grep", "LS", "Read", "Write")}
 
     def __init__(self, source: SourceFile) -> None:
@@ -74,10 +77,6 @@ class Reader(BlockReader):
         title = next((self._titles[kind] for kind in reversed(_TITLES) if self._titles.get(kind)), "")
         title = title or self._typed_title()
         return self.finish(name=self._session, cwd=self._cwd, title=title, leaf=leaf)
-
-    def image_in(self, block: Node) -> ImagePart | None:
-        source = block.node("source")
-        return self.image(block, source.text("data", ""), source.text("media_type", ""))
 
     def _typed_title(self) -> str:
         """Return a title for a session that begins with commands, which are kept in tags; "" for one that doesn't.
@@ -147,7 +146,7 @@ class Reader(BlockReader):
     def _result(self, part: Node, parent: int | None, at: int) -> int:
         call_id = part.text("tool_use_id")
         answer = self._callers.get(call_id)
-        output, images = self.output(part)
+        output, images = split(self.said(part, "a tool result"))
         entry = self.result(call_id, output, at, failed=part.flag("is_error"), attachments=images)
         below = self._tails.get(answer, answer) if answer is not None else parent
         entry_id = self.add(entry, below)
@@ -192,7 +191,7 @@ class Reader(BlockReader):
         by_itself = facts.text("trigger", "") == "auto"
         # What it keeps beside the summary stands before it in the file, but for a fork, which begins with the summary.
         head = facts.node("preservedSegment").text("headUuid", "")
-        kept = self.place(head) if self.knows(head) else None
+        kept = self._places.get(head)
         entry = summary_of(summary, at, before=facts.number("preTokens"), by_itself=by_itself, first_kept_id=kept)
         self._boundary = None
         return self.add(entry, parent)

@@ -250,7 +250,9 @@ class Reader(SessionReader):
         elif kind == "local_shell_call":
             self._call(item, "shell", item.node("action").value, at)
         elif kind in _RESULTS:
-            self._result(item, at)
+            self._answer = None
+            output, failed, images = self._output(item)
+            self.follow(self.result(item.text("call_id", ""), output, at, failed=failed, attachments=images))
         else:
             self.leave_out(f"“{kind[:40]}” item")
 
@@ -311,11 +313,6 @@ class Reader(SessionReader):
             # A tool that takes plain text: other providers know only objects.
             arguments = {"input": arguments}
         self._say(self.call(call_id, tool, arguments), at)
-
-    def _result(self, item: Node, at: int) -> None:
-        self._answer = None
-        output, failed, images = self._output(item)
-        self.follow(self.result(item.text("call_id", ""), output, at, failed=failed, attachments=images))
 
     def _output(self, item: Node) -> tuple[str, bool, tuple[ImagePart, ...]]:
         """Return a result's text, whether the tool failed, and images."""

@@ -118,7 +118,12 @@ class Reader(SessionReader):
             parts.append(ReasoningPart(text=thought, model=model))
         if text := data.text("content", ""):
             parts.append(TextPart(text=text))
-        calls = [self._call(request) for request in data.nodes("toolRequests")]
+        calls: list[ToolCallPart] = []
+        for request in data.nodes("toolRequests"):
+            arguments = request.value.get("arguments")
+            if isinstance(arguments, str):  # a tool that takes plain text: other providers know only objects
+                arguments = {"input": arguments}
+            calls.append(self.call(request.text("toolCallId"), request.text("name"), arguments or {}))
         entry = AssistantEntry(
             parts=(*parts, *calls),
             model=model,
@@ -127,12 +132,6 @@ class Reader(SessionReader):
             created_at=at,
         )
         self.follow(entry)
-
-    def _call(self, request: Node) -> ToolCallPart:
-        arguments = request.value.get("arguments")
-        if isinstance(arguments, str):  # a tool that takes plain text: other providers know only objects
-            arguments = {"input": arguments}
-        return self.call(request.text("toolCallId"), request.text("name"), arguments or {})
 
     def _result(self, data: Node, at: int) -> None:
         call_id = data.text("toolCallId")

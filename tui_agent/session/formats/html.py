@@ -39,6 +39,8 @@ _TOOLS = (
     '<span id="count" role="status"></span><button id="open">Open all</button><button id="fold">Fold all</button>'
     '<button id="every" hidden>Show all branches</button></div>\n'
 )
+_DIFF_LINES = (("+++", "at"), ("---", "at"), ("@@", "at"), ("+", "add"), ("-", "del"))
+"""Beginnings of the lines of a change, and their classes."""
 MAX_LISTED = 400
 """Messages of a stretch that the tree lists."""
 
@@ -66,7 +68,11 @@ def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool, css: 
         up = tree.above.get(section.number, "")
         put(f'<div class="stretch" id="s{section.number}" data-number="{section.number}" data-up="{up}">\n')
         if section.number > 1:
-            put(f'<h2 class="branch" id="branch{section.number}">{_branch_title(section)}</h2>\n')
+            where = "from the beginning"
+            if section.after is not None:
+                here = " (current)" if section.current else ""
+                where = f'after <a href="#e{section.after}">#{section.after}</a>{here}'
+            put(f'<h2 class="branch" id="branch{section.number}">Branch {where}</h2>\n')
         for block in page.blocks(section):
             put(block + "\n")
         put(tree.ways(section))
@@ -118,13 +124,6 @@ def _way(section: Section) -> str:
     first = next((entry.preview for entry in section.entries if entry.kind == "user"), section.entries[0].preview)
     here = " (current)" if section.current else ""
     return f'<a href="#s{section.number}" data-way="{section.number}">{_line(first, 100) or "…"}</a>{here}'
-
-
-def _branch_title(section: Section) -> str:
-    if section.after is None:
-        return "Branch from the beginning"
-    here = " (current)" if section.current else ""
-    return f'Branch after <a href="#e{section.after}">#{section.after}</a>{here}'
 
 
 class _Page:
@@ -211,7 +210,10 @@ class _Page:
             if result.status is not ToolStatus.COMPLETED:
                 summary += f' <span class="status">{result.status.value}</span>'
             if facts.diff:
-                lines = map(_diff_line, readable(facts.diff).splitlines())
+                lines: list[str] = []
+                for line in readable(facts.diff).splitlines():
+                    kind = next((name for start, name in _DIFF_LINES if line.startswith(start)), "")
+                    lines.append(f'<span class="{kind}">{escape(line) or " "}</span>')
                 pieces.append(f'<pre class="diff">{"".join(lines)}</pre>')
             if result.output:
                 pieces.append(f"<pre>{_text(result.output)}</pre>")
@@ -233,12 +235,6 @@ class _Page:
 def _folded(summary: str, body: str, entry_id: int | None = None) -> str:
     anchor = f' id="e{entry_id}"' if entry_id is not None else ""
     return f"<details{anchor}><summary>{summary}</summary>{body}</details>"
-
-
-def _diff_line(line: str) -> str:
-    kinds: Sequence[tuple[str, str]] = (("+++", "at"), ("---", "at"), ("@@", "at"), ("+", "add"), ("-", "del"))
-    kind = next((name for start, name in kinds if line.startswith(start)), "")
-    return f'<span class="{kind}">{escape(line) or " "}</span>'
 
 
 def _text(text: str) -> str:

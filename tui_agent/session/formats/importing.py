@@ -17,7 +17,7 @@ from tui_agent.safe_text import valid
 from tui_agent.session import entry_table, forking
 from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.errors import SessionHeld
-from tui_agent.session.formats.incoming import IncomingSession, derived_id, is_derived_id
+from tui_agent.session.formats.incoming import IncomingSession, derived_id
 from tui_agent.session.formats.reading import ImportRefused, SourceFile
 from tui_agent.session.formats.table import FORMATS, Format, format_of
 from tui_agent.session.ids import short_id
@@ -51,27 +51,23 @@ def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[D
         for variable, below_home, pattern in row.places:
             place = Path((variable and environ.get(variable)) or home / below_home)
             for path in place.glob(pattern):
-                if path not in found and is_file(path) and (detected := _detected(row, path)):
-                    found[path] = detected
+                if path in found or not is_file(path):
+                    continue
+                try:
+                    facts = path.stat()
+                except OSError:  # gone by now
+                    continue
+                if facts.st_size:
+                    project, at = _project(row, path), int(facts.st_mtime * 1000)
+                    found[path] = DetectedFile(path, row.name, row.program, project, at, facts.st_size)
     return sorted(found.values(), key=lambda one: (-one.changed_at, str(one.path)))
-
-
-def _detected(row: Format, path: Path) -> DetectedFile | None:
-    """Return what is known of a file before it is read; None where it is empty, or gone in between."""
-    try:
-        facts = path.stat()
-    except OSError:
-        return None
-    if not facts.st_size:
-        return None
-    return DetectedFile(path, row.name, row.program, _project(row, path), int(facts.st_mtime * 1000), facts.st_size)
 
 
 def _project(row: Format, path: Path) -> str:
     source = SourceFile(path, skip_damaged=True)
     try:
-        if (project := row.project_of(source)) is not None:
-            return project
+        if (project_of := row.function("project_of")) is not None:
+            return str(project_of(source))
         with closing(source.lines()) as lines:
             for _number, node in zip(range(_HEAD_LINES), lines, strict=False):
                 payload = node.value.get("payload") if node is not None else None
@@ -172,7 +168,7 @@ def import_file(
     for together in _read(row, file):
         # A database changes with every session in it: what it holds of one is what tells two copies apart.
         digest = ""
-        if row.has_lines and not file.is_database:
+        if row.function("is_line") is not None and not file.is_database:
             with path.open("rb") as opened:
                 digest = hashlib.file_digest(opened, "sha256").hexdigest()
         with store.writer() as connection:
@@ -199,7 +195,11 @@ class _SessionImport:
 
     def take(self, session: IncomingSession) -> Imported:
         # Two files of one thread differ in their times only, so that their ids end alike; ours are random throughout.
-        while is_derived_id(session.id) and self._number(session.id) is None and self._is_end_taken(session.id):
+        # Those that are derived are of version 8.
+        while session.id[14:15] == "8" and self._number(session.id) is None:
+            like = (f"%{short_id(session.id)}",)
+            if self.connection.execute("SELECT 1 FROM sessions WHERE id LIKE ?", like).fetchone() is None:
+                break
             session.id = derived_id(session.created_at, session.id)
         number = self._number(session.id)
         if number is None:
@@ -209,16 +209,17 @@ class _SessionImport:
         if self._alike(number, session.entries, min(here, len(session.entries))):
             self._bring_back(number)
             return self._more(session, number, here)
-        content = self.digest or _content_digest(session.entries)
+        content = self.digest
+        if not content:
+            own = hashlib.sha256()
+            for entry in session.entries:
+                own.update(essence_of(sound(entry)).model_dump_json().encode())
+            content = own.hexdigest()
         copy_id = derived_id(session.created_at, content, session.id)
         if (number := self._number(copy_id)) is not None:
             self._bring_back(number)
             return self._told(session, copy_id, ImportChange.KNOWN, 0)
         return self._new(session, copy_id, ImportChange.COPY)
-
-    def _is_end_taken(self, session_id: str) -> bool:
-        end = f"%{short_id(session_id)}"
-        return self.connection.execute("SELECT 1 FROM sessions WHERE id LIKE ?", (end,)).fetchone() is not None
 
     def _new(self, session: IncomingSession, session_id: str, came: ImportChange) -> Imported:
         at = session.created_at or self.store.clock()
@@ -230,10 +231,9 @@ class _SessionImport:
             at=at,
             origin=session.origin,
         )
-        self._append(session, number, 0)
         for move in session.moves:
             entry_table.log_move(self.connection, number, move)
-        self._finish(session, number)
+        self._store(session, number, 0)
         return self._told(session, session_id, came, len(session.entries))
 
     def _more(self, session: IncomingSession, number: int, known: int) -> Imported:
@@ -244,11 +244,11 @@ class _SessionImport:
             ).fetchone()
             if self.store.alive(writer):
                 raise SessionHeld(session_id, *holder)
-            self._append(session, number, known)
-            self._finish(session, number)
+            self._store(session, number, known)
         return self._told(session, session.id, ImportChange.MORE if new else ImportChange.KNOWN, new)
 
-    def _append(self, session: IncomingSession, number: int, first: int) -> None:
+    def _store(self, session: IncomingSession, number: int, first: int) -> None:
+        """Store the entries from a place on, the labels, and what lists show of the session."""
         entries = session.entries
         at = session.created_at or self.store.clock()
         for start in range(first, len(entries), _BATCH):
@@ -258,8 +258,6 @@ class _SessionImport:
             ]
             entry_table.append(self.connection, number, batch)
             entry_table.note(self.connection, number, batch)
-
-    def _finish(self, session: IncomingSession, number: int) -> None:
         for entry_id, text in session.labels.items():
             entry_table.set_label(self.connection, number, entry_id, text, session.updated_at)
         self.connection.execute(
@@ -298,10 +296,3 @@ def _first_words(session: IncomingSession) -> str:
     said = (one for one in session.entries if isinstance(one, UserEntry) and one.synthetic is None)
     words = " ".join(typed_text(first.parts).split()) if (first := next(said, None)) is not None else ""
     return words if len(words) <= _TITLE_CHARS else f"{words[: _TITLE_CHARS - 1].rstrip()}…"
-
-
-def _content_digest(entries: Sequence[Entry]) -> str:
-    digest = hashlib.sha256()
-    for entry in entries:
-        digest.update(essence_of(sound(entry)).model_dump_json().encode())
-    return digest.hexdigest()

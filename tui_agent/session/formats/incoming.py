@@ -164,11 +164,6 @@ def is_session_id(text: str) -> bool:
     return _SESSION_ID.fullmatch(text) is not None
 
 
-def is_derived_id(session_id: str) -> bool:
-    """Whether an id is one of `derived_id`: a UUID of version 8."""
-    return session_id[14:15] == "8"
-
-
 def derived_id(at: int, *names: str) -> str:
     """Return a session id that is always the same for the same names and time (UUID version 8 of RFC 9562)."""
     digest = hashlib.sha256("\0".join(names).encode("utf-8", "replace")).digest()
@@ -208,9 +203,6 @@ class SessionReader:
             self.leave_out("broken link to the entry before (put after the one before it in the file)")
             return self.last
         return self._places[name]
-
-    def knows(self, name: str) -> bool:
-        return name in self._places
 
     def add(self, entry: Entry, parent: int | None, *, name: str | None = None) -> int:
         entries = self.session.entries
@@ -318,9 +310,8 @@ class BlockReader(SessionReader):
     """Its key for what the tool is called with."""
     tool_names: ClassVar[Mapping[str, str]] = {}
     """Its names of tools that are called otherwise here."""
-
-    def image_in(self, block: Node) -> ImagePart | None:
-        raise NotImplementedError
+    image_in: "ClassVar[staticmethod[[Node], tuple[str, str]]]"
+    """Returns the data of the block of an image, in base64, and its MIME type."""
 
     def said(self, message: Node, whose: str = "a message") -> tuple[TextPart | ImagePart, ...]:
         """Return texts and images in their order; ``whose`` they are is told with what is left out."""
@@ -332,16 +323,13 @@ class BlockReader(SessionReader):
                 case "text":
                     parts.append(TextPart(text=block.text("text")))
                 case "image":
-                    if image := self.image_in(block):
+                    if image := self.image(block, *self.image_in(block)):
                         parts.append(image)
                 case "tool_result":  # no part of what the user said
                     pass
                 case _:
                     self.leave_out(f"“{kind[:40]}” part of {whose}")
         return tuple(parts)
-
-    def output(self, result: Node) -> tuple[str, tuple[ImagePart, ...]]:
-        return split(self.said(result, "a tool result"))
 
     def answered(self, message: Node, model: str) -> tuple[AssistantPart, ...]:
         parts: list[AssistantPart] = []

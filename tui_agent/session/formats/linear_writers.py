@@ -37,14 +37,14 @@ _Put = Callable[[str], object]
 def write_claude_code(copy: SessionCopy, put: _Put) -> None:
     above, answer = None, 0
     for entry in _seen(copy):
-        message: _Record = {"role": "user", "content": _claude_user(copy, entry)}
+        message: _Record = {"role": "user", "content": _claude_content(copy, entry)}
         if isinstance(entry, AssistantEntry):
             message = {
                 "id": f"msg_{entry.id}",
                 "type": "message",
                 "role": "assistant",
                 "model": entry.model.rpartition("/")[2],
-                "content": _claude_answer(entry),
+                "content": message["content"],
                 "stop_reason": "tool_use" if entry.tool_calls else "end_turn",
                 "usage": {"input_tokens": 0, "output_tokens": 0},
             }
@@ -115,7 +115,13 @@ def _said(copy: SessionCopy, entry: Entry) -> Iterator[TextPart | ImagePart]:
             yield TextPart(text=entry.summary)
 
 
-def _claude_user(copy: SessionCopy, entry: Entry) -> list[_Record]:
+def _claude_content(copy: SessionCopy, entry: Entry) -> list[_Record]:
+    if isinstance(entry, AssistantEntry):
+        text: list[_Record] = [{"type": "text", "text": entry.text}] if entry.text.strip() else []
+        return text + [
+            {"type": "tool_use", "id": call.call_id, "name": call.tool, "input": _arguments(call.arguments)}
+            for call in entry.tool_calls
+        ]
     if isinstance(entry, ToolResultEntry):
         images = [_claude_part(copy, image) for image in entry.attachments if copy.blob(image.blob) is not None]
         content = [{"type": "text", "text": entry.output or "(no output)"}, *images]
@@ -128,14 +134,6 @@ def _claude_part(copy: SessionCopy, part: TextPart | ImagePart) -> _Record:
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
     return {"type": "image", "source": {"type": "base64", "media_type": part.mime, "data": _base64(copy, part)}}
-
-
-def _claude_answer(entry: AssistantEntry) -> list[_Record]:
-    text: list[_Record] = [{"type": "text", "text": entry.text}] if entry.text.strip() else []
-    return text + [
-        {"type": "tool_use", "id": call.call_id, "name": call.tool, "input": _arguments(call.arguments)}
-        for call in entry.tool_calls
-    ]
 
 
 def _codex_items(copy: SessionCopy, entry: Entry) -> Iterator[_Record]:

@@ -64,21 +64,19 @@ def sections_of(copy: SessionCopy, *, whole: bool) -> list[Section]:
         children.setdefault(entry.parent_id, []).append(entry)
     here = {entry.id for entry in copy.path()}
     sections: list[Section] = []
-    waiting: list[tuple[int | None, Entry]] = [
-        (None, first) for first in _current_first(children.get(None, []), here)[::-1]
-    ]
-    while waiting:
+    waiting: list[tuple[int | None, Entry]] = []
+    end, below = None, children.get(None, [])
+    while True:
+        # The last one is taken next: the current way, then the others in their order.
+        waiting += [(end, first) for first in sorted(below, key=lambda entry: entry.id not in here)[::-1]]
+        if not waiting:
+            return sections
         after, entry = waiting.pop()
         stretch = [entry]
         while len(below := children.get(stretch[-1].id, [])) == 1:
             stretch.append(below[0])
         sections.append(Section(stretch, after, len(sections) + 1, entry.id in here))
-        waiting += [(stretch[-1].id, first) for first in _current_first(below, here)[::-1]]
-    return sections
-
-
-def _current_first(entries: Sequence[Entry], here: set[int]) -> list[Entry]:
-    return sorted(entries, key=lambda entry: entry.id not in here)
+        end = stretch[-1].id
 
 
 def results_of(entries: Sequence[Entry]) -> dict[str, ToolResultEntry]:
@@ -143,14 +141,10 @@ def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool) -> No
     put(joined((f"`{_code(info.cwd)}`", when(info.created_at), ", ".join(map(_inline, models)), cost)) + "\n")
     for section in sections_of(copy, whole=whole):
         if section.number > 1:
-            put(f"\n---\n\n## {_branch_title(section)}\n")
+            where = f"after #{section.after}" if section.after is not None else "from the beginning"
+            put(f"\n---\n\n## Branch {where}{' (current)' if section.current else ''}\n")
         for block in _blocks(section, copy.labels):
             put(f"\n{block}\n")
-
-
-def _branch_title(section: Section) -> str:
-    where = f"after #{section.after}" if section.after is not None else "from the beginning"
-    return f"Branch {where}" + (" (current)" if section.current else "")
 
 
 def _blocks(section: Section, labels: Mapping[int, str]) -> Iterator[str]:
@@ -258,12 +252,6 @@ def harmless(text: str) -> str:
     lines: list[str] = []
     prose: list[str] = []
     fence = ""
-
-    def flush() -> None:
-        if prose:
-            lines.append(_without_tags("\n".join(prose)))
-            prose.clear()
-
     for line in readable(text).strip("\n").split("\n"):
         match = _FENCE.match(line)
         if fence:
@@ -271,20 +259,22 @@ def harmless(text: str) -> str:
             if match and match[1].startswith(fence) and not match[2].strip():
                 fence = ""
         elif match and not ("`" in match[2] and match[1].startswith("`")):
-            flush()
             fence = match[1]
-            lines.append(line)
+            lines += [*_without_tags(prose), line]
+            prose.clear()
         else:
             prose.append(line)
-    flush()
+    lines += _without_tags(prose)
     if fence:
         lines.append(fence)
     return "\n".join(lines)
 
 
-def _without_tags(text: str) -> str:
-    pieces, at = [], 0
+def _without_tags(prose: Sequence[str]) -> list[str]:
+    if not prose:
+        return []
+    text, pieces, at = "\n".join(prose), list[str](), 0
     for span in _SPAN.finditer(text):
         pieces += [_TAG.sub("\\\\<", text[at : span.start()]), span[0]]
         at = span.end()
-    return "".join([*pieces, _TAG.sub("\\\\<", text[at:])])
+    return ["".join([*pieces, _TAG.sub("\\\\<", text[at:])])]

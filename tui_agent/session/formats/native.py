@@ -28,7 +28,7 @@ _DAY = 24 * 3600 * 1000
 
 
 def write(copies: Sequence[SessionCopy], put: Callable[[str], object]) -> None:
-    for line in _whole(copies):
+    for line in lines_of(copies):
         try:
             text = json.dumps(line, ensure_ascii=False)
             text.encode()
@@ -37,12 +37,7 @@ def write(copies: Sequence[SessionCopy], put: Callable[[str], object]) -> None:
         put(text + "\n")
 
 
-def nodes(copies: Sequence[SessionCopy], where: str) -> Iterator[Node]:
-    """Yield the lines of sessions as they are read from a file; ``where`` says in complaints where that is."""
-    yield from (Node(line, where) for line in _whole(copies))
-
-
-def _whole(copies: Sequence[SessionCopy]) -> Iterator[dict[str, Any]]:
+def lines_of(copies: Sequence[SessionCopy]) -> Iterator[dict[str, Any]]:
     lines, blobs = 0, set[str]()
     for copy in copies:
         for line in _lines(copy, blobs):
@@ -85,22 +80,19 @@ def is_line(node: Node) -> bool:
     return node.value.get("type") == "session" and node.value.get("format") == FORMAT
 
 
-def read(nodes: Iterable[Node | None], *, cut_off: bool = False) -> list[IncomingSession]:
-    """Make sessions of a file's lines; ``cut_off`` takes what is there of a file without its end.
+class LineReader:
+    """Makes sessions of a file's lines, once."""
 
-    Raises:
-        ImportRefused: a line is not what it should be, or the end is missing.
-    """
-    return _Reader(cut_off=cut_off).read(nodes)
-
-
-class _Reader:
-    def __init__(self, *, cut_off: bool) -> None:
-        self._cut_off = cut_off
+    def __init__(self) -> None:
         self._sessions: list[IncomingSession] = []
         self._ids: set[int] = set()
 
-    def read(self, nodes: Iterable[Node | None]) -> list[IncomingSession]:
+    def read(self, nodes: Iterable[Node | None], *, cut_off: bool = False) -> list[IncomingSession]:
+        """Return the sessions; ``cut_off`` takes what is there of a file without its end.
+
+        Raises:
+            ImportRefused: a line is not what it should be, or the end is missing.
+        """
         ended = False
         for lines, node in enumerate(nodes):
             if node is None:
@@ -115,7 +107,7 @@ class _Reader:
                 self._line(node, kind)
         if not self._sessions:
             raise ImportRefused("The file holds no session.")
-        if not (ended or self._cut_off):
+        if not (ended or cut_off):
             raise ImportRefused("The file is not complete: lines of it were lost on the way.")
         for session in self._sessions:
             self._close(session)
@@ -163,7 +155,12 @@ class _Reader:
                 move = LeafMove(self._known(node, "from"), self._known(node, "to"), known, node.time("at"))
                 session.moves.append(move)
             case "blob":
-                self._blob(session, node)
+                try:
+                    content = base64.b64decode(node.text("data"), validate=True)
+                except (binascii.Error, ValueError):
+                    raise node.refuse("the content is not base64") from None
+                if session.keep_blob(content) != node.text("digest"):
+                    raise node.refuse("the content is not what its digest says")
             case _:
                 session.left_out[f"“{kind[:40]}” line"] += 1
 
@@ -195,15 +192,6 @@ class _Reader:
             raise node.refuse(f"the session has more than {MAX_ENTRIES:,} entries")
         self._ids.add(entry.id)
         session.entries.append(entry)
-
-    def _blob(self, session: IncomingSession, node: Node) -> None:
-        digest = node.text("digest")
-        try:
-            content = base64.b64decode(node.text("data"), validate=True)
-        except (binascii.Error, ValueError):
-            raise node.refuse("the content is not base64") from None
-        if session.keep_blob(content) != digest:
-            raise node.refuse("the content is not what its digest says")
 
     def _close(self, session: IncomingSession) -> None:
         ids = {entry.id for entry in session.entries}

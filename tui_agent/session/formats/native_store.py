@@ -18,7 +18,7 @@ from tui_agent.session.formats import native
 from tui_agent.session.formats.copies import copies_of
 from tui_agent.session.formats.incoming import IncomingSession
 from tui_agent.session.formats.native import is_line
-from tui_agent.session.formats.reading import ImportRefused, SourceFile
+from tui_agent.session.formats.reading import ImportRefused, Node, SourceFile
 from tui_agent.session.schema import APPLICATION_ID
 from tui_agent.session.store import Store
 
@@ -55,7 +55,7 @@ def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
     if is_file(source):
         yield from _store(source)
     else:
-        yield native.read(source.lines(), cut_off=source.skip_damaged)
+        yield native.LineReader().read(source.lines(), cut_off=source.skip_damaged)
 
 
 def _store(source: SourceFile) -> Iterator[list[IncomingSession]]:
@@ -94,5 +94,5 @@ def _copied(path: Path, place: Path) -> Path:
 
 def _sessions(store: Store, session_id: str, source: SourceFile) -> list[IncomingSession]:
     where = f"{source.path.name}, session {session_id[-8:]}"
-    sessions = native.read(native.nodes(copies_of(store, session_id), where))
+    sessions = native.LineReader().read(Node(line, where) for line in native.lines_of(copies_of(store, session_id)))
     return sessions if any(len(session.entries) for session in sessions) else []

@@ -81,7 +81,13 @@ def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
         ImportRefused: something in it is not what it should be.
     """
     if source.is_database:
-        yield from ([session] for session in _database(source))
+        with source.database() as connection:
+            for row in connection.execute(
+                "SELECT id, parent_id, directory, title, time_created, revert FROM session ORDER BY time_created, id"
+            ).fetchall():
+                found = source.attempt(partial(_of_row, connection, row, source))
+                if found is not None and len(found.entries):
+                    yield [found]
         return
     if _is_stored(source):
         session = _stored(source)
@@ -92,16 +98,6 @@ def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
     if not len(session.entries):
         raise NoConversation(f"{source.path.name} holds no messages.")
     yield [session]
-
-
-def _database(source: SourceFile) -> Iterator[IncomingSession]:
-    with source.database() as connection:
-        for row in connection.execute(
-            "SELECT id, parent_id, directory, title, time_created, revert FROM session ORDER BY time_created, id"
-        ).fetchall():
-            session = source.attempt(partial(_of_row, connection, row, source))
-            if session is not None and len(session.entries):
-                yield session
 
 
 def _of_row(connection: sqlite3.Connection, row: sqlite3.Row, source: SourceFile) -> IncomingSession:
@@ -265,8 +261,10 @@ class _Reader(SessionReader):
     def _answer(
         self, info: Node, model: str, parts: list[Any], tools: list[Node], time: Node, *, last: bool = False
     ) -> None:
-        error = _error(info) if last else None
-        aborted = info.node("error").text("name", "") == "MessageAbortedError" if last else False
+        failure = info.node("error") if last else Node({}, "")
+        aborted, error = failure.text("name", "") == "MessageAbortedError", None
+        if last and info.has("error"):
+            error = failure.node("data").text("message", "") or failure.text("name", "") or "The request failed."
         if not parts and error is None:
             return
         finish = "tool_calls" if tools else _FINISH.get(info.text("finish", ""), "stop")
@@ -305,13 +303,6 @@ class _Reader(SessionReader):
         if isinstance(diff, str) and diff:
             entry = entry.model_copy(update={"metadata": entry.metadata.model_copy(update={"diff": diff})})
         self.follow(entry.model_copy(update={"title": state.text("title", "") or entry.title}))
-
-
-def _error(info: Node) -> str | None:
-    if not info.has("error"):
-        return None
-    error = info.node("error")
-    return error.node("data").text("message", "") or error.text("name", "") or "The request failed."
 
 
 def _usage(tokens: Node) -> Usage | None:

@@ -10,7 +10,6 @@ from tui_agent.session.entries import (
     CompactionEntry,
     EffortChangeEntry,
     Entry,
-    ImagePart,
     ModelChangeEntry,
     ShellEntry,
     SummaryDetails,
@@ -18,7 +17,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import BlockReader, IncomingSession, summary_of, usage_of
+from tui_agent.session.formats.incoming import BlockReader, IncomingSession, split, summary_of, usage_of
 from tui_agent.session.formats.reading import ImportRefused, Node, SourceFile
 
 _OUR_PREFIX = "tui-agent:"
@@ -37,15 +36,13 @@ class Reader(BlockReader):
     program = "Pi"
     call_block = "toolCall"
     arguments_key = "arguments"
+    image_in = staticmethod(lambda block: (block.text("data"), block.text("mimeType")))
 
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)
         self._lines: list[str] = []
         """Names of the records by place, for the version in which a compaction counts them."""
         self._title = ""
-
-    def image_in(self, block: Node) -> ImagePart | None:
-        return self.image(block, block.text("data"), block.text("mimeType"))
 
     def read(self) -> IncomingSession:
         header: Node | None = None
@@ -60,7 +57,7 @@ class Reader(BlockReader):
                 linear = node.number("version", 1) < 2
             else:
                 name = f"line {number}" if linear else node.text("id")
-                if not linear and self.knows(name):
+                if not linear and name in self._places:
                     raise node.refuse(f"there are two entries with the id “{name[:40]}”")
                 above = node.text("parentId") if node.has("parentId") else None
                 parent = self.last if linear else self.place(above)
@@ -84,11 +81,14 @@ class Reader(BlockReader):
             case "model_change":
                 entry = ModelChangeEntry(model=f"{node.text('provider')}/{node.text('modelId')}")
             case "thinking_level_change":
-                entry = self._effort(node)
+                try:
+                    entry = EffortChangeEntry(effort=Effort(node.text("thinkingLevel")))
+                except ValueError:
+                    self.leave_out("thinking level of another name")
             case "compaction":
                 entry = self._compaction(node)
             case "branch_summary":
-                left = self._place_or(node.text("fromId", ""), parent)
+                left = self._places.get(node.text("fromId", ""), parent)
                 entry = BranchSummaryEntry(
                     summary=node.text("summary"), from_id=left or 0, details=_details(node.node("details"))
                 )
@@ -105,17 +105,10 @@ class Reader(BlockReader):
         else:
             self.add(entry.model_copy(update={"created_at": at}), parent, name=name)
 
-    def _effort(self, node: Node) -> EffortChangeEntry | None:
-        try:
-            return EffortChangeEntry(effort=Effort(node.text("thinkingLevel")))
-        except ValueError:
-            self.leave_out("thinking level of another name")
-            return None
-
     def _message(self, message: Node) -> Entry | None:
         match role := message.text("role"):
             case "user":
-                return self._said(message)
+                return UserEntry(parts=self.said(message) or (TextPart(text=""),))
             case "assistant":
                 return self._assistant(message)
             case "toolResult":
@@ -134,12 +127,10 @@ class Reader(BlockReader):
                 self.leave_out(f"message of “{role[:40]}”")
                 return None
 
-    def _said(self, message: Node, synthetic: str | None = None) -> UserEntry:
-        return UserEntry(parts=self.said(message) or (TextPart(text=""),), synthetic=synthetic)
-
     def _custom(self, message: Node) -> UserEntry:
         kind = message.text("customType", "")[:60]
-        return self._said(message, kind.removeprefix(_OUR_PREFIX) if kind.startswith(_OUR_PREFIX) else f"pi:{kind}")
+        synthetic = kind.removeprefix(_OUR_PREFIX) if kind.startswith(_OUR_PREFIX) else f"pi:{kind}"
+        return UserEntry(parts=self.said(message) or (TextPart(text=""),), synthetic=synthetic)
 
     def _assistant(self, message: Node) -> AssistantEntry:
         model = f"{message.text('provider', '')}/{message.text('model', '')}".strip("/")
@@ -156,26 +147,22 @@ class Reader(BlockReader):
         )
 
     def _result(self, message: Node) -> ToolResultEntry:
-        output, images = self.output(message)
+        output, images = split(self.said(message, "a tool result"))
         result = self.result(message.text("toolCallId"), output, failed=message.flag("isError"), attachments=images)
         return result.model_copy(update={"tool": message.text("toolName")})
 
     def _compaction(self, node: Node) -> CompactionEntry:
         kept: int | None = None
         if node.has("firstKeptEntryId"):
-            kept = self._place_or(node.text("firstKeptEntryId"), None)
+            kept = self._places.get(node.text("firstKeptEntryId"))
         elif node.has("firstKeptEntryIndex"):
             index = int(node.number("firstKeptEntryIndex"))
-            kept = self._place_or(self._lines[index], None) if index < len(self._lines) else None
+            kept = self._places.get(self._lines[index]) if index < len(self._lines) else None
         details, before = _details(node.node("details")), node.number("tokensBefore")
         return summary_of(node.text("summary"), before=before, first_kept_id=kept, details=details)
 
-    def _place_or(self, name: str, default: int | None) -> int | None:
-        return self.place(name) if self.knows(name) else default
-
     def _label(self, node: Node) -> None:
-        target = node.text("targetId")
-        entry_id = self.place(target) if self.knows(target) else None
+        entry_id = self._places.get(node.text("targetId"))
         if entry_id is None:
             self.leave_out("label of an entry that is not there")
         elif label := node.text("label", ""):

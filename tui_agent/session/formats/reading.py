@@ -217,11 +217,6 @@ class SourceFile:
         start = self.head.lstrip()
         return start.startswith(b"{") and start.partition(b"\n")[0].strip() == b"{"
 
-    @property
-    def is_list(self) -> bool:
-        """Whether it is one JSON list, which no program keeps a session as: some keep logs or pieces of one so."""
-        return self.path.suffix == ".json" and self.head.lstrip().startswith(b"[")
-
     def document(self) -> Node:
         """Return the file as one JSON object.
 

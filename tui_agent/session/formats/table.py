@@ -10,7 +10,7 @@ from tui_agent.path_checks import is_directory, is_file, is_there
 
 if TYPE_CHECKING:
     from tui_agent.session.formats.incoming import IncomingSession
-    from tui_agent.session.formats.reading import Node, SourceFile
+    from tui_agent.session.formats.reading import SourceFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,30 +34,14 @@ class Format:
     places: tuple[tuple[str, str, str], ...] = ()
     """Where it keeps them: an environment variable, its default below the home directory, a pattern."""
 
-    def is_line(self, node: "Node") -> bool:
-        """Return True if one of a file's first lines shows that the file has this format."""
-        return self.has_lines and bool(self._function("is_line")(node))
-
-    @property
-    def has_lines(self) -> bool:
-        return self._function("is_line") is not None
-
-    def is_file(self, source: "SourceFile") -> bool:
-        check = self._function("is_file")
-        return check is not None and bool(check(source))
-
     def read(self, source: "SourceFile") -> "Iterator[Sequence[IncomingSession]]":
-        if (read := self._function("read")) is not None:
+        if (read := self.function("read")) is not None:
             yield from read(source)
         else:
-            yield [self._function("Reader")(source).read()]
+            yield [self.function("Reader")(source).read()]
 
-    def project_of(self, source: "SourceFile") -> str | None:
-        """Return the directory a file's sessions worked in, None if its first lines say it."""
-        find = self._function("project_of")
-        return None if find is None else str(find(source))
-
-    def _function(self, name: str) -> Any:
+    def function(self, name: str) -> Any:
+        """Return what the module has under a name, None where it has nothing."""
         return getattr(import_module(f"tui_agent.session.formats.{self.module}"), name, None)
 
 
@@ -125,12 +109,14 @@ def format_of(source: "SourceFile") -> Format:
     from tui_agent.session.formats.reading import NoConversation, shown_name
 
     for row in FORMATS:
-        if row.is_file(source):
+        if (is_own := row.function("is_file")) is not None and is_own(source):
             return row
-    if not (source.is_database or source.is_document or source.is_list):
+    # No program keeps a session as one JSON list: some keep logs or pieces of one so.
+    is_list = source.path.suffix == ".json" and source.head.lstrip().startswith(b"[")
+    if not (source.is_database or source.is_document or is_list):
         for number, node in enumerate(source.lines()):
             for row in FORMATS:
-                if node is not None and row.is_line(node):
+                if node is not None and (is_line := row.function("is_line")) is not None and is_line(node):
                     return row
             if number + 1 >= _HEAD_LINES:
                 break
