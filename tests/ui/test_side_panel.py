@@ -81,7 +81,7 @@ async def test_to_dos_files_and_the_tree_follow_the_agent(tmp_path: Path) -> Non
             details=SummaryDetails(modified_files=("new.py",)),
         )  # fmt: skip
         stage.harness.session.append(compaction)
-        stage.view.panel.reopen()
+        stage.view.panel.follow(None)
         await settled(stage, pilot)
         assert "+2 −0" in panel_text(stage)
 

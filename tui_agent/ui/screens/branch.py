@@ -19,7 +19,7 @@ from tui_agent.session.entries import AssistantEntry, SubagentEntry
 from tui_agent.ui.gauge_reading import gauge_reading
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.screens.page import Page
-from tui_agent.ui.screens.race import REFRESH_SECONDS, RaceScreen, steer_runner, take_runner
+from tui_agent.ui.screens.race import REFRESH_SECONDS, RaceScreen, act_on_runner
 from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.transcript import Transcript
@@ -163,17 +163,9 @@ class BranchScreen(Page[None]):
 
     async def _act(self, act: str, race: RaceView, number: int) -> None:
         try:
-            match act:
-                case "steer":
-                    await steer_runner(self._controller, race, number)
-                case "stop":
-                    race.stop(number)
-                case "diff":
-                    await race.diff(number, None)
-                case "take":
-                    if await take_runner(self._controller, race, number):
-                        pages = [screen for screen in self.app.screen_stack if isinstance(screen, RaceScreen)]
-                        (pages[0] if pages else self).dismiss(None)
+            if await act_on_runner(self._controller, race, number, act):
+                pages = [screen for screen in self.app.screen_stack if isinstance(screen, RaceScreen)]
+                (pages[0] if pages else self).dismiss(None)
         except UserFacingError as error:
             self.notice.say_briefly(str(error))
 

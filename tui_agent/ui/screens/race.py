@@ -62,19 +62,26 @@ GAP: Final = 2
 HELD_UP: Final = frozenset({RunnerState.CUT_OFF, RunnerState.STOPPED, RunnerState.ERROR})
 
 
-async def take_runner(controller: Controller, race: RaceView, number: int) -> bool:
-    """Go on with what a runner did, after a question where its check failed; returns whether that was done."""
-    if race.runners[number - 1].state is RunnerState.FAILED:
-        answers = [("back", "Go back"), ("take", "Take it all the same")]
-        if await controller.ask(Choice("It failed the check. Take it all the same?", answers)) != "take":
-            return False
-    return await race.take(number)
-
-
-async def steer_runner(controller: Controller, race: RaceView, number: int) -> None:
-    """Send a runner a message: while it works for its next step, afterwards it begins to work again."""
-    if text := await controller.ask(TextLine(f"Message to {race.runners[number - 1].name}", confirm="send")):
-        await race.steer(number, text)
+async def act_on_runner(
+    controller: Controller, race: RaceView, number: int, act: str, *, other: int | None = None
+) -> bool:
+    """Do something with a runner; returns whether it was taken. ``other`` is the one its diff is compared to."""
+    runner = race.runners[number - 1]
+    match act:
+        case "stop":
+            race.stop(number)
+        case "diff":
+            await race.diff(number, other)
+        case "steer":  # while it works for its next step, afterwards it begins to work again
+            if text := await controller.ask(TextLine(f"Message to {runner.name}", confirm="send")):
+                await race.steer(number, text)
+        case "take":
+            if runner.state is RunnerState.FAILED:
+                answers = [("back", "Go back"), ("take", "Take it all the same")]
+                if await controller.ask(Choice("It failed the check. Take it all the same?", answers)) != "take":
+                    return False
+            return await race.take(number)
+    return False
 
 
 class RaceScreen(PanePage):
@@ -242,12 +249,10 @@ class RaceScreen(PanePage):
         """Do something with a runner, or with all of them; leave the page where that ends the race."""
         try:
             match act:
-                case "watch" | "stop" | "go_on":
-                    getattr(self._race, act)(number)
-                case "steer":
-                    await steer_runner(self._controller, self._race, number)
-                case "diff":
-                    await self._race.diff(number, None if self._marked == number else self._marked)
+                case "watch":
+                    self._race.watch(number)
+                case "go_on":
+                    self._race.go_on(number)
                 case "compare":
                     self.notice.say("Comparing the changes …")
                     await self._race.compare()
@@ -256,13 +261,14 @@ class RaceScreen(PanePage):
                     self.notice.say("Summarising what it found …")
                     await self._race.merge(number)
                     self.notice.say_briefly("What it found is in the conversation now.")
-                case "take":
-                    if await take_runner(self._controller, self._race, number):
-                        self.dismiss(None)
                 case "end":
                     answers = [("end", "End it: the branches stay in the tree, the copies go"), ("stay", "Go back")]
                     answer = await self._controller.ask(Choice("End the race and take nobody?", answers))
                     if answer == "end" and await self._race.end():
+                        self.dismiss(None)
+                case _:
+                    marked = None if self._marked == number else self._marked
+                    if await act_on_runner(self._controller, self._race, number, act, other=marked):
                         self.dismiss(None)
         except UserFacingError as error:
             self.notice.say_briefly(str(error))

@@ -188,13 +188,10 @@ class SettingsScreen(PickerScreen[None]):
             return ChoiceScreen(Choice(row.key, answers, row.description))
         return None
 
-    def _unchanged(self, key: str) -> None:
-        self._saved = key, "Nothing changed."
-        self.highlight(key)
-
     def _typed(self, key: str, text: str | None) -> None:
         if text == _written(self._rows[key]):
-            self._unchanged(key)
+            self._saved = key, "Nothing changed."
+            self.highlight(key)
         elif text is not None:
             self._refused = key, text
             self._save(key, parse_value(text) if text else None)
@@ -249,6 +246,6 @@ class SettingsScreen(PickerScreen[None]):
     def action_reset(self) -> None:
         if (key := self.highlighted) is not None and self._rows[key].editable:
             if self._rows[key].origin == "default":
-                self._unchanged(key)
+                self._typed(key, _written(self._rows[key]))  # the same again: nothing is saved
             else:
                 self._save(key, None)

@@ -1,6 +1,7 @@
 """The permission question: what would run, why it asks, and exactly what each answer allows. In place, never modal."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual import events, on
@@ -20,37 +21,35 @@ from tui_agent.app.permission_text import answers, asked_parts, question
 from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, body_lines
-from tui_agent.ui.widgets.transcript.line_view import LineView, MakeLines, diff_lines
+from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 from tui_agent.ui.widgets.transcript.lines import Line, crop_runs
 
 LOOP_RESULTS, LOOP_LINES = 3, 3
 """Results of a repeated call that are shown, and lines of each."""
 
 
-def details_of(request: PermissionRequest) -> MakeLines:
+def details_of(request: PermissionRequest, width: int) -> Iterator[Line]:
     """Return the full command, diff or address, as the conversation would show it. Nothing in it is markup.
 
     For a loop it is what the call gave so far, for a command all of it and what of it asks.
     """
     if request.loop:
-        return lambda width: _loop_lines(request, width)
+        yield from _loop_lines(request, width)
+        return
     if asked := asked_parts(request):
-        return lambda width: [
-            *_text_lines(request.command.strip(), "strong", width),
-            *(Line(crop_runs([("asks for  ", "muted"), (text, "text")], width)) for text in asked),
-        ]
-    shown = dict.fromkeys((need.detail or need.pattern, need.detail_kind) for need in request.needs)
-    return lambda width: [line for text, kind in shown if text for line in _detail_lines(text, kind, width)]
+        yield from _text_lines(request.command.strip(), "strong", width)
+        for text in asked:
+            yield Line(crop_runs([("asks for  ", "muted"), (text, "text")], width))
+        return
+    for text, kind in dict.fromkeys((need.detail or need.pattern, need.detail_kind) for need in request.needs):
+        if text and kind == "diff":
+            yield from diff_lines(text, width)
+        elif text:
+            yield from _text_lines(text, "strong" if kind == "command" else "text", width)
 
 
 def _text_lines(text: str, style: str, width: int) -> Iterable[Line]:
     return body_lines(TextBody(visible(text), style, ""), width)
-
-
-def _detail_lines(text: str, kind: str, width: int) -> Iterable[Line]:
-    if kind == "diff":
-        return diff_lines(text, width)
-    return _text_lines(text, "strong" if kind == "command" else "text", width)
 
 
 def _loop_lines(request: PermissionRequest, width: int) -> Iterator[Line]:
@@ -276,7 +275,7 @@ class PermissionPrompt(VerticalGroup):
     def _show(self, request: PermissionRequest) -> None:
         self.armed = False
         self._shown_at = self._clock()
-        self._details.show(details_of(request))
+        self._details.show(partial(details_of, request))
         self._is_scrolled = False
         self.call_after_refresh(self._show_first_change)
         options = options_of(request)

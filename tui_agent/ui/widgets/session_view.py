@@ -272,11 +272,11 @@ class SessionView(Room):
                 main.show_running()
                 self._withdraw_hints()
             case EntryAppended(entry=entry):
-                self.panel.append_entry(entry)
+                self.panel.follow(entry)
                 self._withdraw_hints()
                 self._facts_changed = True
             case LeafMoved():
-                self.panel.reopen()
+                self.panel.follow(None)
                 self._facts_changed = True
             case TitleChanged() | CostKnown() | HeadKnown():
                 self._facts_changed = True

@@ -67,12 +67,9 @@ class SidePanel(LineList):
         self._rows, self._summarised = [], (0, [])
         self._look_soon()
 
-    def reopen(self) -> None:
-        self._rows = []
-        self._look_soon()
-
-    def append_entry(self, entry: Entry) -> None:
-        self._rows = extended(self._rows, entry)
+    def follow(self, entry: Entry | None) -> None:
+        """Take in an entry that was appended; None: the leaf is another, and all rows are made anew."""
+        self._rows = [] if entry is None else extended(self._rows, entry)
         self._look_soon()
 
     def show_jobs(self, jobs: Sequence[JobState]) -> None:

@@ -202,7 +202,7 @@ class Outline:
         place = self._place_of.get(segment.number)
         if place is not None:
             placed = self._placed[place]
-            row = placed.rows.at_or_above(offset)
+            row = bisect_right(placed.rows.firsts, offset) - 1
             if placed.is_folded:
                 # Only the tip may be any entry below: the line that stands for it says so.
                 return placed.start + (0 if row == 0 and offset <= placed.rows[0].last else 1)

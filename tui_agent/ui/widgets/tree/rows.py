@@ -1,7 +1,6 @@
 """Which rows a segment has under a filter. Pure; a row is one entry, or a run of tool calls with their results."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Container, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -51,10 +50,6 @@ class Rows:
 
     def __iter__(self) -> Iterator[RowSpan]:
         return map(self.__getitem__, range(len(self.firsts)))
-
-    def at_or_above(self, offset: int) -> int:
-        """Return the number of the row an entry is in, or of the nearest above it; -1 when there is none."""
-        return bisect_right(self.firsts, offset) - 1
 
     def numbers(self, entries: int) -> list[int]:
         """Return for each of a segment's entries which row shows it, -1 for those without."""

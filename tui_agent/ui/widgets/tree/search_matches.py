@@ -26,7 +26,7 @@ def hit_from(hits: Hits, outline: Outline, entry_id: int, step: int) -> int | No
     if place is None:
         return None
     rows = outline.by_segment[place[0].number]
-    row = rows.at_or_above(place[1])
+    row = bisect_right(rows.firsts, place[1]) - 1  # the one the entry is in, or the nearest above it
     first = rows[row].first if row >= 0 else 0
     number = hits.number((place[0], first))
     here = hits.entry(number) if number < hits.total else None
