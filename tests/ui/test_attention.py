@@ -17,7 +17,7 @@ from tui_agent.ui.attention import TerminalCall
 
 def a_stage(tmp_path: Path, **settings: Any) -> tuple[Stage, Clock]:
     clock = Clock()
-    return make_stage(tmp_path, clock=clock, settings=STILL.model_copy(update=settings)), clock
+    return make_stage(tmp_path, clock=clock, cwd=tmp_path, settings=STILL.model_copy(update=settings)), clock
 
 
 def calls(stage: Stage) -> list[str]:
@@ -89,13 +89,7 @@ async def test_where_the_terminal_says_nothing_of_focus_no_key_for_a_while_count
 
 async def test_a_command_of_the_users_is_told_and_its_failure_is_a_warning(tmp_path: Path) -> None:
     told = tmp_path / "told.json"
-    clock, command = Clock(), f"cat > {told}; echo broken >&2; exit 3"
-    stage = make_stage(
-        tmp_path,
-        clock=clock,
-        cwd=tmp_path,
-        settings=STILL.model_copy(update={"notify": "off", "notify_command": command}),
-    )
+    stage, clock = a_stage(tmp_path, notify="off", notify_command=f"cat > {told}; echo broken >&2; exit 3")
     async with stage.run() as pilot:
         await look(stage, pilot, here=False)
         await run(stage, clock, pilot, 60, RunEnded("done"))
@@ -138,7 +132,7 @@ def test_nothing_a_model_wrote_ends_or_extends_a_sequence(environment: dict[str,
 @pytest.mark.parametrize(
     ("environment", "shown"),
     [
-        ({"WT_SESSION": "1"}, True),
+        ({"WT_SESSION": "1", "TMUX": "/tmp/x"}, True),
         ({"ConEmuANSI": "ON"}, True),
         ({"VTE_VERSION": "8000"}, True),
         ({"VTE_VERSION": "7600"}, False),
@@ -150,13 +144,8 @@ def test_nothing_a_model_wrote_ends_or_extends_a_sequence(environment: dict[str,
     ],
 )
 def test_only_a_terminal_with_a_progress_bar_is_sent_one(environment: dict[str, str], shown: bool) -> None:
-    sequence = terminal.progress(terminal.Progress.WORKING, environment)
-    assert sequence == ("\x1b]9;4;3\x1b\\" if shown else "")
-
-
-def test_progress_passes_tmux() -> None:
-    environment = {"WT_SESSION": "1", "TMUX": "/tmp/x"}
-    assert terminal.progress(terminal.Progress.NONE, environment) == "\x1bPtmux;\x1b\x1b]9;4;0\x1b\x1b\\\x1b\\"
+    sent = "\x1bPtmux;\x1b\x1b]9;4;3\x1b\x1b\\\x1b\\" if "TMUX" in environment else "\x1b]9;4;3\x1b\\"
+    assert terminal.progress(terminal.Progress.WORKING, environment) == (sent if shown else "")
 
 
 async def test_the_progress_bar_follows_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

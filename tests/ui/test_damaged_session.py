@@ -3,19 +3,15 @@
 import sqlite3
 from pathlib import Path
 
-from tests.support.real_stage import RealStage, real_stage
+from tests.support.real_stage import real_stage
 from tests.support.scripted_client import Reply
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
 
-def a_stage(tmp_path: Path) -> RealStage:
-    (tmp_path / "stage").mkdir()
-    return real_stage(tmp_path, [Reply("Fine.")])
-
-
 async def test_what_could_not_be_read_is_counted_and_told(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path)
+    (tmp_path / "stage").mkdir()
+    stage = real_stage(tmp_path, [Reply("Fine.")])
     for number in range(3):
         await stage.harness.say(f"Message {number}.")
     with sqlite3.connect(tmp_path / "sessions.db") as database:

@@ -30,10 +30,7 @@ async def test_the_key_offers_what_the_model_has_and_what_is_picked_stands_besid
     async with stage.run() as pilot:
         await pilot.press("f9")
         await until(lambda: isinstance(stage.screen, ChoiceScreen), pilot)
-        shown = stage.text()
-        assert "● default" in shown
-        assert "low " in shown
-        assert "medium " not in shown
+        assert [part in stage.text() for part in ("● default", "low ", "medium ")] == [True, True, False]
         await pilot.press("down", "down", "enter")
         await until(lambda: not isinstance(stage.screen, ChoiceScreen), pilot)
         assert stage.harness.agent.effort.level is Effort.HIGH
@@ -75,11 +72,9 @@ async def test_a_model_without_levels_offers_none(tmp_path: Path) -> None:
 
 
 async def test_what_a_change_may_cost_is_told_where_the_provider_remembers_enough(tmp_path: Path) -> None:
-    cached, low = (
-        Usage(input=100, output=10, cache_write=1_500),
-        ContextSettings(cache=CacheSettings(warn_tokens=1_000)),
-    )
-    stage = a_stage(tmp_path, *Effort, reply=Reply("An answer.", usage=cached), settings=low)
+    reply = Reply("An answer.", usage=Usage(input=100, output=10, cache_write=1_500))
+    low = ContextSettings(cache=CacheSettings(warn_tokens=1_000))
+    stage = a_stage(tmp_path, *Effort, reply=reply, settings=low)
     async with stage.run() as pilot:
         await stage.say("go", pilot)
         await send(pilot, "/effort high")

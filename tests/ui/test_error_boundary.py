@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Input, OptionList, Static
 
 from tests.support.ui_app import Stage, press, press_at_once, screen_text, until
+from tui_agent.app.frontend import Choice
 from tui_agent.errors import UserFacingError
 from tui_agent.ui.error_boundary import PageScreen
-from tui_agent.ui.screens.help import HelpScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen, ReportScreen
 
 
 class BrokenError(RuntimeError):
@@ -151,13 +153,6 @@ async def test_work_of_a_page_ends_before_its_parts_are_gone(stage: Stage) -> No
 # -- what ended the program once -----------------------------------------------------------------------------
 
 
-async def test_keys_before_the_help_has_a_list(stage: Stage) -> None:
-    async with stage.run() as pilot:
-        press_at_once(stage.app, "ctrl+p", "pagedown", "down", "pageup")
-        await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
-        await pilot.pause()
-
-
 async def test_a_page_is_left_before_its_callback(stage: Stage) -> None:
     async with stage.run() as pilot:
         for turns in range(8):
@@ -172,9 +167,10 @@ async def test_a_page_is_left_before_its_callback(stage: Stage) -> None:
         assert "internal" not in screen_text(stage)
 
 
-async def test_the_tree_is_left_while_it_is_built(stage: Stage) -> None:
+async def test_a_page_is_given_keys_and_left_while_it_is_built(stage: Stage) -> None:
     async with stage.run() as pilot:
-        for keys in (["ctrl+t", "escape"], ["ctrl+t", "s", "escape"], ["ctrl+t", "space", "escape", "escape"]):
+        tree = ["ctrl+t", "escape"], ["ctrl+t", "s", "escape"], ["ctrl+t", "space", "escape", "escape"]
+        for keys in (*tree, ["ctrl+p", "pagedown", "down", "pageup"]):
             press_at_once(stage.app, *keys)
             await pilot.pause()
             while stage.app.screen is not stage.main:
@@ -193,3 +189,61 @@ async def test_a_click_on_what_was_just_removed_hits_nothing(stage: Stage) -> No
             await part.remove()
             assert part.parent is None
             assert page.get_widget_and_offset_at(x, y) == (None, None)
+
+
+# -- screens are left once, whatever tells them to go --------------------------------------------------------------
+
+
+def choice() -> ChoiceScreen:
+    return ChoiceScreen(Choice("Which way?", [("left", "Left"), ("right", "Right")]))
+
+
+async def test_enter_held_down_answers_once_and_leaves_the_screen_below(stage: Stage) -> None:
+    answers: list[str | None] = []
+    async with stage.run() as pilot:
+        page, dialog = ReportScreen("Page", Content("text")), choice()
+        await stage.app.push_screen(page)
+        await stage.app.push_screen(dialog, answers.append)
+        listing = dialog.query_one(OptionList)
+        for _ in range(3):
+            listing.action_select()
+        await pilot.pause()
+        assert answers == ["left"]
+        assert stage.app.screen is page
+        page.dismiss()
+        page.dismiss()
+        await pilot.pause()
+        assert stage.app.screen is stage.main
+        await pilot.press("a")
+        assert stage.main.prompt.text == "a"
+
+
+async def test_a_covered_screen_takes_what_covers_it_along(stage: Stage) -> None:
+    answers: list[str | None] = []
+    async with stage.run() as pilot:
+        dialog = choice()
+        await stage.app.push_screen(dialog, answers.append)
+        await stage.app.push_screen(ReportScreen("Above", Content("text")))
+        dialog.dismiss("right")
+        await pilot.pause()
+        assert answers == ["right"]
+        assert stage.app.screen is stage.main
+
+
+async def test_work_on_a_screen_ends_before_its_parts_are_gone(stage: Stage) -> None:
+    left: list[bool] = []
+    async with stage.run() as pilot:
+        page = ReportScreen("Page", Content("text"))
+        await stage.app.push_screen(page)
+        work = [node.run_worker(asyncio.Event().wait()) for node in (page, page.query("*").last())]
+
+        async def leave() -> None:
+            page.dismiss()
+            left.append(all(worker.is_cancelled for worker in work))
+            await asyncio.sleep(0)
+            left.append(stage.app.screen is not page)
+
+        leaving = page.run_worker(leave())
+        await leaving.wait()
+        await pilot.pause()
+    assert left == [True, True]

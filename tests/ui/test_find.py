@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Call, Reply
-from tests.support.ui_app import Stage, screen_text, until, write
+from tests.support.ui_app import Stage, screen_text, send, until, write
 from tests.support.ui_scenes import conversation
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.app.find_commands import MAX_SCANNED, find_entries
@@ -29,25 +29,16 @@ def staged(tmp_path: Path) -> RealStage:
     return real_stage(tmp_path, script, rules=(Rule("bash", "*", Action.ALLOW),))
 
 
-def messages(turns: int) -> list[str]:
-    return [f"message {number}" for number in range(turns)]
-
-
-async def ready(stage: RealStage, pilot: Any) -> FindBar:
-    await pilot.press("ctrl+f")
-    view = stage.view
-    await until(lambda: view.find_bar.display and stage.app.focused is view.find_bar.field, pilot)
-    return view.find_bar
-
-
 async def told(bar: FindBar, text: str, pilot: Any) -> None:
     await until(lambda: str(bar.told.content).startswith(text), pilot)
 
 
 async def test_places_are_counted_and_gone_through_unfolding_what_hides_them(tmp_path: Path) -> None:
     stage = staged(tmp_path)
-    async with stage.run(after=messages(14)) as pilot:
-        bar = await ready(stage, pilot)
+    async with stage.run(after=[f"message {number}" for number in range(14)]) as pilot:
+        await pilot.press("ctrl+f")
+        bar = stage.view.find_bar
+        await until(lambda: bar.display and stage.app.focused is bar.field, pilot)
         await write(pilot, "XYLO")
         # The newest place is the output, whose card is folded, and whose call has the word as well.
         await told(bar, "1 of 3", pilot)
@@ -73,25 +64,17 @@ async def test_places_are_counted_and_gone_through_unfolding_what_hides_them(tmp
         assert stage.main.view.transcript.query_text == ""
 
 
-async def test_a_text_that_is_nowhere_says_so(tmp_path: Path) -> None:
+async def test_the_command_takes_the_text_and_one_that_is_nowhere_says_so(tmp_path: Path) -> None:
     stage = staged(tmp_path)
-    async with stage.run(after=messages(1)) as pilot:
-        bar = await ready(stage, pilot)
+    async with stage.run(after=["message"]) as pilot:
+        await send(pilot, "/find paragraph 7")
+        bar = stage.view.find_bar
+        await told(bar, "1 of 1", pilot)
+        assert "Paragraph 7." in stage.text()
         await write(pilot, "zebra")
         await told(bar, "not found", pilot)
         await pilot.press("enter", "n", "escape")
         assert stage.app.focused is stage.main.prompt
-
-
-async def test_find_takes_the_text_with_the_command(tmp_path: Path) -> None:
-    stage = staged(tmp_path)
-    async with stage.run() as pilot:
-        await stage.say("message", pilot)
-        await write(pilot, "/find paragraph 7")
-        await pilot.press("enter")
-        view = stage.view
-        await told(view.find_bar, "1 of 1", pilot)
-        assert "Paragraph 7." in stage.text()
 
 
 async def test_old_entries_of_a_long_session_are_found_by_the_index(tmp_path: Path) -> None:

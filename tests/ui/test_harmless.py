@@ -8,17 +8,6 @@ from tui_agent.safe_text import ACTING
 EVIL = "left\x1b]0;owned\x07\x1b[2J\u202eright"
 
 
-async def test_a_widget_that_forgets_to_make_its_text_harmless_does_no_harm(stage: Stage) -> None:
-    async with stage.run() as pilot:
-        await stage.app.screen.mount(Static(EVIL, markup=False))
-        stage.app.notify(EVIL, markup=False)
-        await pilot.pause()
-        await pilot.pause()
-        text = screen_text(stage)
-        assert "right" in text
-        assert ACTING.search(text) is None
-
-
 async def test_titles_notices_and_pickers_show_what_they_were_given_harmless(stage: Stage) -> None:
     async with stage.run((120, 30)) as pilot:
         stage.agent.session.set_title(EVIL)
@@ -27,7 +16,12 @@ async def test_titles_notices_and_pickers_show_what_they_were_given_harmless(sta
         await pilot.pause()
         text = screen_text(stage)
         assert text.count("left␛]0;owned") == 2
-        assert ACTING.search(text) is None
+        await stage.app.screen.mount(Static(EVIL, markup=False))  # a widget that forgets to make its text harmless
+        stage.app.notify(EVIL, markup=False)
+        await pilot.pause()
+        await pilot.pause()
+        assert screen_text(stage).count("right") > text.count("right")
+        assert ACTING.search(screen_text(stage)) is None
         await press(pilot, "ctrl+s")
         await pilot.pause()
         assert ACTING.search(screen_text(stage)) is None

@@ -13,10 +13,8 @@ def sent_before(stage: Stage, cwd: Path, *texts: str, agent: str = "") -> None:
     info = stage.store.create_session(cwd, title="Earlier work", agent=agent)
     session = Session(stage.store, info.id, estimate=lambda _entry: 1)
     for text in texts:
-        entry = (
-            ShellEntry(command=text[1:], output="") if text.startswith("!") else UserEntry(parts=(TextPart(text=text),))
-        )
-        session.append(entry)
+        shell = ShellEntry(command=text[1:], output="")
+        session.append(shell if text.startswith("!") else UserEntry(parts=(TextPart(text=text),)))
     session.release()
 
 

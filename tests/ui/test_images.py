@@ -10,7 +10,7 @@ import pytest
 from tests.support.ui_app import Stage, make_stage, screen_text, until, write
 from tui_agent.app.pasted_images import MAX_KEPT, PastedImages, image_suffix
 from tui_agent.session.entries import ImagePart, TextPart
-from tui_agent.ui.clipboard import native_tools, read_image
+from tui_agent.ui.clipboard import copy_natively, native_tools, read_image
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000002000000020802000000fdd49a730000001149444154789c63f8cfc0c0"
@@ -59,11 +59,16 @@ def test_what_is_no_image_is_none(tmp_path: Path, body: str) -> None:
     assert read_image({"PATH": str(tmp_path / "bin")}) is None
 
 
-def test_no_tool_of_the_project_is_asked(tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    tool(project, "xclip", f"/bin/touch {tmp_path}/ran")
-    assert read_image({"DISPLAY": ":0", "PATH": str(project)}, project) is None
-    assert not (tmp_path / "ran").exists()
+def test_no_tool_of_the_project_is_asked_or_gets_what_is_copied(tmp_path: Path) -> None:
+    project, system = tmp_path / "project", tmp_path / "system"
+    for place in (project, system):
+        tool(place, "wl-copy", f"/bin/cat > {place}/copied")
+    tool(project, "wl-paste", f"/bin/touch {project}/ran")
+    environment = {"PATH": f"{project}{os.pathsep}{system}", "WAYLAND_DISPLAY": "wayland-0"}
+    assert read_image(environment, project) is None
+    assert copy_natively("text", environment, project) == "wl-copy"
+    assert (system / "copied").read_text() == "text"
+    assert not {"ran", "copied"} & {path.name for path in project.iterdir()}
 
 
 # -- keeping --------------------------------------------------------------------------------------------------------
@@ -93,14 +98,8 @@ def test_the_oldest_go(tmp_path: Path) -> None:
 
 
 def test_formats_are_told_by_their_first_bytes() -> None:
-    assert [image_suffix(data) for data in (PNG, b"\xff\xd8\xff\xe0", b"GIF89a", b"RIFF1234WEBPVP8", b"BM", b"")] == [
-        "png",
-        "jpg",
-        "gif",
-        "webp",
-        "",
-        "",
-    ]
+    first = PNG, b"\xff\xd8\xff\xe0", b"GIF89a", b"RIFF1234WEBPVP8", b"BM", b""
+    assert [image_suffix(data) for data in first] == ["png", "jpg", "gif", "webp", "", ""]
 
 
 # -- in the prompt --------------------------------------------------------------------------------------------------

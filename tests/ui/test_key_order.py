@@ -7,11 +7,9 @@ import pytest
 from textual import events
 
 from tests.support.real_stage import real_stage, working_script
-from tests.support.tree_stage import tree_stage
 from tests.support.ui_app import Stage, press_at_once, until
 from tui_agent.ui.background import AnswerParser
 from tui_agent.ui.screens.context import ContextScreen
-from tui_agent.ui.screens.tree import TreeScreen
 
 
 def keys(*chunks: str) -> list[str]:
@@ -33,18 +31,6 @@ def test_escape_and_a_letter_are_read_as_alt_however_they_arrive() -> None:
     assert keys("\x1b\x1bF") == ["escape", "alt+shift+f"]
     assert keys("\x1b/x") == ["alt+slash", "x"]
     assert keys("\x1b[A", "\x1b", "[B", "\x1bOP") == ["up", "down", "f1"]
-
-
-async def test_a_search_typed_in_one_burst_forks_nothing(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
-    async with stage.opened() as pilot:
-        session = stage.session.id
-        press_at_once(stage.stage.app, *"/fixed")
-        await pilot.pause()
-        screen = stage.stage.app.screen
-        assert isinstance(screen, TreeScreen)
-        assert screen.field.value == "fixed"
-        assert stage.session.id == session
 
 
 @pytest.mark.parametrize("escapes", ["\x1b", "\x1b\x1b"])

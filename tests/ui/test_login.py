@@ -58,10 +58,6 @@ class FakeLogins:
         return "groq/llama"
 
 
-def staged(tmp_path: Path, logins: FakeLogins, **arguments: Any) -> Stage:
-    return make_stage(tmp_path, logins=logins, **arguments)
-
-
 async def shown(stage: Stage, pilot: Any, kind: type[Any]) -> str:
     await until(lambda: isinstance(stage.app.screen, kind), pilot)
     await pilot.pause()
@@ -70,7 +66,7 @@ async def shown(stage: Stage, pilot: Any, kind: type[Any]) -> str:
 
 async def test_a_key_is_pasted_unseen_tried_and_kept(tmp_path: Path) -> None:
     logins = FakeLogins(GOOD)
-    stage = staged(tmp_path, logins)
+    stage = make_stage(tmp_path, logins=logins)
     async with stage.run() as pilot:
         await stage.main.controller.run("login")
         assert "key from OPENAI_API_KEY" in await shown(stage, pilot, PickScreen)
@@ -91,42 +87,35 @@ async def test_a_key_is_pasted_unseen_tried_and_kept(tmp_path: Path) -> None:
     assert KEY.encode() not in b"".join(path.read_bytes() for path in tmp_path.glob("sessions.db*") if path.is_file())
 
 
-async def test_a_refused_key_is_not_kept_and_asked_for_again(tmp_path: Path) -> None:
-    logins = FakeLogins(Trial("refused", "Groq refuses the key: it is wrong."), GOOD)
-    stage = staged(tmp_path, logins)
-    async with stage.run() as pilot:
-        await stage.main.controller.run("login", "groq")
-        for key in ("sk-wrong", KEY):
-            await shown(stage, pilot, ChoiceScreen)
-            await pilot.press("enter")
-            await shown(stage, pilot, LineScreen)
-            await send(pilot, key)
-            if key != KEY:
-                text = await shown(stage, pilot, ChoiceScreen)
-                assert "Groq refuses the key" in text
-                assert "Keep it" not in text
-                await pilot.press("enter")
-        await until(lambda: logins.kept, pilot)
-        assert logins.tried == ["sk-wrong", KEY]
+async def enter_key(stage: Stage, pilot: Any, key: str) -> None:
+    await shown(stage, pilot, ChoiceScreen)
+    await pilot.press("enter")
+    await shown(stage, pilot, LineScreen)
+    await send(pilot, key)
 
 
-@pytest.mark.parametrize("keep", [True, False])
-async def test_a_key_that_could_not_be_tried_is_kept_when_the_user_says_so(tmp_path: Path, *, keep: bool) -> None:
-    logins = FakeLogins(Trial("unknown", "Groq can't be reached."))
-    stage = staged(tmp_path, logins)
+@pytest.mark.parametrize(
+    ("verdict", "keys", "kept"),
+    [("refused", ["enter"], KEY), ("unknown", ["down", "enter"], KEY), ("unknown", ["enter"], "sk-wrong")],
+)
+async def test_a_key_that_was_not_accepted_is_kept_only_if_it_was_not_tried_and_the_user_says_so(
+    tmp_path: Path, verdict: Any, keys: list[str], kept: str
+) -> None:
+    logins = FakeLogins(Trial(verdict, "Groq did not take it."), GOOD)
+    stage = make_stage(tmp_path, logins=logins)
     async with stage.run() as pilot:
         task = stage.main.controller.begin("login", "groq")
-        await shown(stage, pilot, ChoiceScreen)
-        await pilot.press("enter")
-        await shown(stage, pilot, LineScreen)
-        await send(pilot, KEY)
-        await until(lambda: "Keep it all the same" in screen_text(stage), pilot)
-        await pilot.press(*(["enter"] if keep else ["down", "enter"]))
-        if not keep:
+        await enter_key(stage, pilot, "sk-wrong")
+        text = await shown(stage, pilot, ChoiceScreen)
+        assert "Groq did not take it" in text
+        assert ("Keep it all the same" in text) is (verdict == "unknown")
+        await pilot.press(*keys)
+        if kept == KEY:
             await until(lambda: "Log in to Groq" in screen_text(stage), pilot)
-            await pilot.press("escape")
+            await enter_key(stage, pilot, KEY)
         await until(task.done, pilot)
-        assert bool(logins.kept) is keep
+        assert logins.kept == {"groq": kept}
+        assert logins.tried == ["sk-wrong", KEY][: len(logins.tried)]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +128,7 @@ async def test_a_key_that_could_not_be_tried_is_kept_when_the_user_says_so(tmp_p
 )
 async def test_what_cannot_be_is_a_sentence(tmp_path: Path, argument: str, words: str) -> None:
     logins = FakeLogins()
-    stage = staged(tmp_path, logins)
+    stage = make_stage(tmp_path, logins=logins)
     async with stage.run():
         await stage.main.controller.run("login", argument)
         assert words in stage.main.notice.message
@@ -149,7 +138,7 @@ async def test_what_cannot_be_is_a_sentence(tmp_path: Path, argument: str, words
 
 async def test_logging_out_removes_only_what_was_entered(tmp_path: Path) -> None:
     logins = FakeLogins()
-    stage = staged(tmp_path, logins)
+    stage = make_stage(tmp_path, logins=logins)
     async with stage.run() as pilot:
         await stage.main.controller.run("logout")
         assert "No key was entered" in stage.main.notice.message
@@ -165,7 +154,7 @@ async def test_logging_out_removes_only_what_was_entered(tmp_path: Path) -> None
 
 async def test_a_first_start_begins_with_it_and_ends_with_a_model(tmp_path: Path) -> None:
     logins = FakeLogins(GOOD)
-    stage = staged(tmp_path, logins, start=FirstView(screen="welcome"))
+    stage = make_stage(tmp_path, logins=logins, start=FirstView(screen="welcome"))
     async with stage.run((80, 24)) as pilot:
         await shown(stage, pilot, ChoiceScreen)
         stage.agent.change_model("")
@@ -176,10 +165,7 @@ async def test_a_first_start_begins_with_it_and_ends_with_a_model(tmp_path: Path
         await pilot.press("enter")
         await shown(stage, pilot, PickScreen)
         await send(pilot, "groq")
-        await shown(stage, pilot, ChoiceScreen)
-        await pilot.press("enter")
-        await shown(stage, pilot, LineScreen)
-        await send(pilot, KEY)
+        await enter_key(stage, pilot, KEY)
         await until(lambda: stage.agent.model == "groq/llama", pilot)
         await until(lambda: stage.app.screen is stage.main, pilot)
         assert stage.saved["model"] == "groq/llama"
@@ -187,7 +173,7 @@ async def test_a_first_start_begins_with_it_and_ends_with_a_model(tmp_path: Path
 
 
 async def test_the_demo_is_one_key_away(tmp_path: Path) -> None:
-    stage = staged(tmp_path, FakeLogins(), start=FirstView(screen="welcome"))
+    stage = make_stage(tmp_path, logins=FakeLogins(), start=FirstView(screen="welcome"))
     async with stage.run() as pilot:
         await shown(stage, pilot, ChoiceScreen)
         await pilot.press("d")
@@ -198,19 +184,23 @@ async def test_the_demo_is_one_key_away(tmp_path: Path) -> None:
 
 
 class Accounts(FakeLogins):
-    """One provider that is signed in to at a scripted server."""
+    """One provider that is signed in to at a scripted server, in the browser or with a code."""
 
-    def __init__(self, server: LoginServer) -> None:
+    def __init__(self, server: LoginServer, name: str, way: Any) -> None:
         super().__init__()
-        provider = PROVIDERS["openrouter"]
-        assert provider.sign_in is not None
-        self.how = replace(provider.sign_in, page=f"{server.url}/auth", exchange=f"{server.url}/keys")
+        self._server, self._name, self._way = server, name, way
 
     def rows(self) -> Sequence[LoginRow]:
-        return [LoginRow("openrouter", "OpenRouter", "OPENROUTER_API_KEY", ways=("browser",))]
+        provider = PROVIDERS[self._name]
+        return [LoginRow(self._name, provider.name, "A_KEY", ways=(self._way,))]
 
-    def sign_in(self, provider: str, way: str) -> BrowserSignIn:
-        return BrowserSignIn(PROVIDERS[provider], self.how)
+    def sign_in(self, provider: str, way: str) -> Any:
+        assert (provider, way) == (self._name, self._way)
+        known, url = PROVIDERS[provider], self._server.url
+        assert known.sign_in is not None
+        if way == "device":
+            return DeviceSignIn(known, self._server.oauth(known.sign_in), "an-app-of-ours")
+        return BrowserSignIn(known, replace(known.sign_in, page=f"{url}/auth", exchange=f"{url}/keys"))
 
 
 @pytest.mark.parametrize("way", ["browser", "paste"])
@@ -218,8 +208,8 @@ async def test_signing_in_opens_the_page_and_takes_its_answer(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with LoginServer() as server:
-        logins = Accounts(server)
-        stage = staged(tmp_path, logins)
+        logins = Accounts(server, "openrouter", "browser")
+        stage = make_stage(tmp_path, logins=logins)
         opened: list[str] = []
         async with stage.run() as pilot:
             monkeypatch.setattr(stage.app, "open_url", opened.append)
@@ -247,28 +237,11 @@ async def test_signing_in_opens_the_page_and_takes_its_answer(
             assert LOGIN_KEY not in screen_text(stage)
 
 
-class Devices(Accounts):
-    """One provider that is signed in to with a code."""
-
-    def __init__(self, server: LoginServer) -> None:
-        super().__init__(server)
-        how = PROVIDERS["github_copilot"].sign_in
-        assert how is not None
-        self.how = server.oauth(how)
-
-    def rows(self) -> Sequence[LoginRow]:
-        return [LoginRow("github_copilot", "GitHub Copilot", "COPILOT_GITHUB_TOKEN", ways=("device",))]
-
-    def sign_in(self, provider: str, way: str) -> Any:
-        assert way == "device"
-        return DeviceSignIn(PROVIDERS[provider], self.how, "an-app-of-ours")
-
-
 @pytest.mark.parametrize("end", ["entered", "escape", "refused"])
 async def test_a_code_is_shown_until_it_was_entered(end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with LoginServer() as server:
-        logins = Devices(server)
-        stage = staged(tmp_path, logins)
+        logins = Accounts(server, "github_copilot", "device")
+        stage = make_stage(tmp_path, logins=logins)
         opened: list[str] = []
         async with stage.run() as pilot:
             monkeypatch.setattr(stage.app, "open_url", opened.append)

@@ -73,14 +73,10 @@ def test_no_line_is_wider_than_its_room_and_the_middle_stays_where_it_is() -> No
         assert "".join(line.text for line in shown).count("b" * 60) >= 1
 
 
-def test_code_in_a_diff_has_the_colours_of_its_language() -> None:
-    first, removed, *_ = lines(80)
+def test_code_in_a_diff_has_the_colours_of_its_language_and_what_changed_inside_a_line_is_marked() -> None:
+    first, removed, gone, added, *_ = lines(80)
     assert ("def", "output syntax-keyword") in first.content()
     assert ("return", "output syntax-keyword removed") in removed.content()
-
-
-def test_what_changed_inside_a_line_is_marked() -> None:
-    _, removed, gone, added, *_ = lines(80)
     marked = [[text for text, style in line.content() if style.endswith("-part")] for line in (removed, gone, added)]
     assert marked == [["1"], [], ["2"]]
 

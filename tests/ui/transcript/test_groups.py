@@ -29,27 +29,17 @@ def steps(*tools: str, failed: int = 0, text: str = "", start: int = 1) -> list[
     for number, tool in enumerate(tools, 1):
         call = ToolCallPart(call_id=f"c{start}-{number}", tool=tool, arguments="{}")
         entries.append(AssistantEntry(id=start + number * 2 - 1, parts=(call,), model="m"))
-        status = ToolStatus.ERROR if number == failed else ToolStatus.COMPLETED
-        result = ToolResultEntry(
-            id=start + number * 2,
-            call_id=call.call_id,
-            tool=tool,
-            status=status,
-            output=f"out {number}",
-            title=f"file{number}.py",
-        )
-        entries.append(result)
+        about = {"tool": tool, "status": ToolStatus.ERROR if number == failed else ToolStatus.COMPLETED}
+        told = {"output": f"out {number}", "title": f"file{number}.py"}
+        entries.append(ToolResultEntry(id=start + number * 2, call_id=call.call_id, **about, **told))
     if text:
         entries.append(AssistantEntry(id=start + len(tools) * 2 + 1, parts=(TextPart(text=text),), model="m"))
     return entries
 
 
 def drawn(model: TranscriptModel) -> list[str]:
-    rows = []
-    for row in model.rows(Position(0), 10_000):
-        line = row.line
-        rows.append("".join(text for text, _ in (*line.prefix, *line.content())).rstrip())
-    return rows
+    lines = [row.line for row in model.rows(Position(0), 10_000)]
+    return ["".join(text for text, _ in (*line.prefix, *line.content())).rstrip() for line in lines]
 
 
 def model_of(entries: list[Entry], width: int = 78) -> TranscriptModel:

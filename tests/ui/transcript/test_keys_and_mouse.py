@@ -41,12 +41,8 @@ async def test_messages_of_the_user_are_jumped_between() -> None:
         assert "Question 393" in view.screen()[0]
         await view.press("n")
         assert "Question 397" in view.text()
-
-
-async def test_focus_goes_on_where_the_user_looks() -> None:
-    async with shown(GeneratedSource(400)) as view:
-        await view.press("k", "home", "j")
-        assert view.screen()[0].startswith(" ▎You")
+        await view.press("home", "j")
+        assert view.screen()[0].startswith(" ▎You"), "the focus goes on where the user looks"
 
 
 @pytest.mark.parametrize(
@@ -78,13 +74,18 @@ async def test_an_action_that_the_block_does_not_have_does_nothing() -> None:
 # -- mouse --------------------------------------------------------------------------------------------------
 
 
-async def test_a_click_on_the_head_folds_and_on_an_action_acts() -> None:
+async def test_a_click_folds_acts_shows_the_hidden_lines_and_follows_a_link() -> None:
     async with shown(list_source(every_kind()), (80, 120)) as view:
+        y = view.row_of("session middleware")
+        await view.click(view.screen()[y].index("session"), y)
+        assert [message.href for message in view.sent(messages.LinkClicked)] == ["https://docs.example.com/sessions"]
         await view.click(3, view.row_of("read src/auth"))
         assert "line_3 = 3" in view.text()
         row = view.row_of("restore")
         await view.click(view.screen()[row].index("restore"), row)
         assert [message.action for message in view.sent(messages.ActionRequested)] == ["restore"]
+        await view.click(5, view.row_of("36 earlier"))
+        assert "test_case_0 " in view.text()
 
 
 async def test_the_newest_answer_that_failed_is_asked_for_again_by_key_and_click() -> None:
@@ -96,19 +97,6 @@ async def test_the_newest_answer_that_failed_is_asked_for_again_by_key_and_click
         await view.click(view.screen()[row].index("retry"), row)
         requests = view.sent(messages.ActionRequested)
         assert [(message.action, message.entry_id) for message in requests] == [("retry", until_failed[-1].id)] * 2
-
-
-async def test_a_click_on_the_hidden_lines_shows_them() -> None:
-    async with shown(list_source(every_kind()), (80, 120)) as view:
-        await view.click(5, view.row_of("36 earlier"))
-        assert "test_case_0 " in view.text()
-
-
-async def test_a_click_on_a_link_tells_its_address() -> None:
-    async with shown(list_source(every_kind()), (80, 120)) as view:
-        y = view.row_of("session middleware")
-        await view.click(view.screen()[y].index("session"), y)
-        assert [message.href for message in view.sent(messages.LinkClicked)] == ["https://docs.example.com/sessions"]
 
 
 async def drag(view: Shown, start: tuple[int, int], end: tuple[int, int]) -> str | None:
@@ -138,7 +126,6 @@ async def test_a_selection_stays_on_its_text_when_blocks_above_change() -> None:
 
 async def test_two_clicks_select_a_word_and_three_a_block() -> None:
     async with shown(list_source(every_kind()), (80, 120)) as view:
-        y = view.row_of("views.py  ") if "views.py  " in view.text() else view.row_of("You")
         y = view.row_of("Keep the tests")
         await view.click(8, y, times=2)
         assert view.app.screen.get_selected_text() == "Keep"

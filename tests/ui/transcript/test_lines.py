@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rich.style import Style as RichStyle
 
 from tui_agent.ui.widgets.transcript import sanitize
-from tui_agent.ui.widgets.transcript.lines import Line, crop, crop_runs, last_cut, runs_width, wrap
+from tui_agent.ui.widgets.transcript.lines import Line, crop_runs, runs_width, wrap
 from tui_agent.ui.widgets.transcript.paint import (
     ACTION,
     LINK,
@@ -32,27 +32,22 @@ class PlainPalette(dict[str, RichStyle]):
 PALETTE = PlainPalette()
 
 
-def texts(runs: list[tuple[str, str]], width: int) -> list[tuple[str, str]]:
-    return [(swallowed, "".join(text for text, _ in part)) for swallowed, part in wrap(runs, width)]
-
-
-def test_words_stay_whole() -> None:
-    assert texts([("the quick brown fox", "text")], 10) == [("", "the quick"), (" ", "brown fox")]
-
-
-def test_a_word_longer_than_the_line_is_folded() -> None:
-    assert texts([("abcdefghij", "text")], 4) == [("", "abcd"), ("", "efgh"), ("", "ij")]
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("the quick brown fox", 10, [("", "the quick"), (" ", "brown fox")]),
+        ("abcdefghij", 4, [("", "abcd"), ("", "efgh"), ("", "ij")]),
+        ("中文中文。中文", 8, [("", "中文中"), ("", "文。中文")]),
+    ],
+)
+def test_words_stay_whole_where_they_can(text: str, width: int, lines: list[tuple[str, str]]) -> None:
+    wrapped = wrap([(text, "text")], width)
+    assert [(swallowed, "".join(text for text, _ in part)) for swallowed, part in wrapped] == lines
 
 
 def test_styles_survive_the_wrap() -> None:
-    assert [part for _, part in wrap([("one ", "text"), ("two", "strong")], 4)] == [
-        (("one", "text"),),
-        (("two", "strong"),),
-    ]
-
-
-def test_chinese_breaks_anywhere_but_not_before_punctuation() -> None:
-    assert [text for _, text in texts([("中文中文。中文", "text")], 8)] == ["中文中", "文。中文"]
+    runs = [("one ", "text"), ("two", "strong")]
+    assert [part for _, part in wrap(runs, 4)] == [(("one", "text"),), (("two", "strong"),)]
 
 
 @given(RUNS, st.integers(2, 40))
@@ -61,20 +56,7 @@ def test_every_line_fits_and_nothing_is_lost(runs: list[tuple[str, str]], width:
     assert all(runs_width(part) <= width for _, part in made)
     joined = "".join(swallowed + "".join(text for text, _ in part) for swallowed, part in made)
     assert joined.rstrip() == "".join(text for text, _ in runs).rstrip()
-
-
-@given(RUNS, RUNS, st.integers(2, 40))
-def test_wrapping_can_go_on_from_the_last_line(first: list[tuple[str, str]], more: list[tuple[str, str]], width: int):
-    whole = texts([*first, *more], width)
-    kept = texts(first, width)[:-1]
-    rest = texts([*last_cut(first, width), *more], width)
-    assert [text for _, text in kept] + [text for _, text in rest] == [text for _, text in whole]
-
-
-@given(ANY_LINE, st.integers(1, 30))
-def test_cropped_text_fits(text: str, width: int) -> None:
-    assert runs_width([(crop(text, width), "text")]) <= width
-    assert runs_width(crop_runs([(text, "text"), (text, "strong")], width)) <= width
+    assert runs_width(crop_runs(runs, width)) <= width
 
 
 @given(RUNS, RUNS, ANY_LINE, st.integers(1, 60))

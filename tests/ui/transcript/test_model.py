@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ui.transcript.samples import GeneratedSource, every_kind, list_source
-from tui_agent.ui.widgets.transcript.model import HeightIndex, Position, TranscriptModel
+from tests.ui.transcript.samples import GeneratedSource
+from tui_agent.ui.widgets.transcript.model import HeightIndex, TranscriptModel
 
 HEIGHTS = st.lists(st.integers(0, 9), max_size=1_500)
 
@@ -46,14 +46,3 @@ def test_estimates_are_near_the_truth() -> None:
     for index in range(len(model)):
         model.ensure(index)
     assert 0.5 < estimated / model.heights.total < 2
-
-
-def test_every_line_is_found_where_it_is() -> None:
-    model = TranscriptModel(60)
-    model.open(list_source(every_kind()))
-    for index in range(len(model)):
-        model.ensure(index)
-    rows = list(model.rows(Position(0), model.heights.total + 10))
-    assert len(rows) == model.heights.total
-    for number, row in enumerate(rows):
-        assert model.heights.find(number) == (row.index, row.item_line)

@@ -7,11 +7,11 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.support.transcript import TranscriptHost
-from tests.ui.transcript.samples import ANSWER, CJK, every_kind, list_source
+from tests.ui.transcript.samples import ANSWER, every_kind, list_source
 from tui_agent.agent.events import AnswerDelta, ReasoningProgress, RunEnded, ToolFinished, ToolOutput, ToolStarted
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings
-from tui_agent.session.entries import Entry, TextPart, ToolMetadata, UserEntry
+from tui_agent.session.entries import Entry, ToolMetadata
 
 Compare = Callable[..., bool]
 
@@ -50,17 +50,6 @@ def test_all_is_open(snap_compare: Compare) -> None:
         await at_top(pilot)
 
     assert snap_compare(app, terminal_size=(80, 100), run_before=open_all)
-
-
-def test_wide_characters(snap_compare: Compare) -> None:
-    app = host([UserEntry(id=1, parts=(TextPart(text=f"{CJK}\n\n| 列 | 内容 |"),))])
-
-    async def answer(pilot: Pilot[Any]) -> None:
-        app.pane.apply(AnswerDelta(f"{CJK}\n\n| 列一 | 内容 |\n|---|---|\n| 中文 | {CJK[:30]} |"))
-        app.pane.apply(RunEnded("done"))
-        await pilot.pause()
-
-    assert snap_compare(app, terminal_size=(60, 30), run_before=answer)
 
 
 def test_an_answer_and_a_call_in_the_middle(snap_compare: Compare) -> None:

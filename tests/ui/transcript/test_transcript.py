@@ -36,14 +36,8 @@ from tui_agent.ui.widgets.transcript.transcript import ELAPSED_SECONDS, FLUSH_SE
 
 
 def result(number: int, call: ToolCallPart, output: str = "done") -> ToolResultEntry:
-    return ToolResultEntry(
-        id=number,
-        call_id=call.call_id,
-        tool=call.tool,
-        status=ToolStatus.COMPLETED,
-        output=output,
-        title="make" if call is BASH else "x",
-    )
+    about = {"call_id": call.call_id, "tool": call.tool, "title": "make" if call is BASH else "x"}
+    return ToolResultEntry(id=number, status=ToolStatus.COMPLETED, output=output, **about)
 
 
 BASH = ToolCallPart(call_id="c1", tool="bash", arguments='{"command": "make"}')
@@ -106,17 +100,6 @@ async def test_every_line_is_seen_once_on_the_way_up_through_estimates() -> None
         assert len(seen) == view.pane.model.heights.total
 
 
-async def test_a_resize_keeps_the_place() -> None:
-    async with shown(GeneratedSource(400), (80, 20)) as view:
-        view.pane.jump_to(201)
-        await view.settled()
-        assert "You  Question 201:" in view.screen()[0]
-        for width in (40, 120, 80):
-            await view.pilot.resize_terminal(width, 20)
-            await view.settled()
-            assert "You  Question 201:" in view.screen()[0]
-
-
 @pytest.mark.parametrize("size", [(10, 3), (1, 1), (60, 20), (200, 60)])
 async def test_any_size_of_terminal_will_do(size: tuple[int, int]) -> None:
     async with shown(list_source(every_kind()), size) as view:
@@ -176,23 +159,13 @@ async def test_a_thousand_chunks_are_a_few_looks() -> None:
         assert view.text().count("word") > 100
 
 
-async def test_idle_has_no_timers() -> None:
-    async with shown(list_source(every_kind())) as view:
-        timers = HeldTimers(view.pane)
-        view.app.animation_level = "full"
-        view.pane.set_entries(list_source(every_kind()))
-        await view.settled()
-        assert timers.waiting == []
-        await view.play(ToolStarted("c1", "bash", "make", "{}"))
-        assert [timer.seconds for timer in timers.waiting] == [SPINNER_SECONDS]
-        await view.play(ToolFinished("c1", "bash", "completed", ToolMetadata(), 1.0))
-        assert timers.waiting == []
-
-
 async def test_nothing_turns_when_motion_is_not_wanted_and_nothing_ticks_out_of_sight() -> None:
     now = 0.0
     async with shown(GeneratedSource(400), clock=lambda: now) as view:
         timers = HeldTimers(view.pane)
+        view.pane.set_entries(list_source(every_kind()))
+        await view.settled()
+        assert timers.waiting == []
         await view.play(ToolStarted("c1", "bash", "make", "{}"))
         assert [timer.seconds for timer in timers.waiting] == [ELAPSED_SECONDS]
         now = 71.0
@@ -207,24 +180,23 @@ async def test_nothing_turns_when_motion_is_not_wanted_and_nothing_ticks_out_of_
         view.app.animation_level = "full"
         await view.press("end")
         assert [timer.seconds for timer in timers.waiting] == [SPINNER_SECONDS]
+        await view.play(ToolFinished("c1", "bash", "completed", ToolMetadata(), 1.0))
+        assert timers.waiting == []
 
 
-async def test_an_attempt_that_is_made_again_leaves_nothing_behind() -> None:
+@pytest.mark.parametrize(
+    ("kept", "left"),
+    [(None, []), (2, ["    half of the answer", "  ✗ Cut off after 4 words · in the tree as #2"])],
+)
+async def test_an_attempt_that_is_made_again_leaves_its_words_only_where_they_are_kept(
+    kept: int | None, left: list[str]
+) -> None:
     async with shown(list_source([user(1)])) as view:
-        await view.play(AnswerDelta("half"), ToolCallProgress("c1", "bash", "{"), RequestStarted(1, "m"))
-        assert "half" not in view.text()
-        await view.play(AnswerDelta("whole"), EntryAppended(answer(2, "whole")))
-        assert [row for row in view.screen() if row] == ["  You  question", "  whole"]
-
-
-async def test_the_words_of_a_failed_attempt_stay_and_say_where_they_are() -> None:
-    async with shown(list_source([user(1)])) as view:
-        failed = RetryScheduled(1, 5, 2.0, "The connection broke.", kept=2)
-        await view.play(AnswerDelta("half of the answer"), failed, RequestStarted(1, "m"))
-        rows = ["  You  question", "    half of the answer", "  ✗ Cut off after 4 words · in the tree as #2"]
-        assert [row for row in view.screen() if row] == rows
+        await view.play(AnswerDelta("half of the answer"), ToolCallProgress("c1", "bash", "{"))
+        await view.play(RetryScheduled(1, 5, 2.0, "The connection broke.", kept=kept), RequestStarted(1, "m"))
+        assert [row for row in view.screen() if row] == ["  You  question", *left]
         await view.play(AnswerDelta("whole"), EntryAppended(answer(3, "whole")))
-        assert [row for row in view.screen() if row] == [*rows, "  whole"]
+        assert [row for row in view.screen() if row] == ["  You  question", *left, "  whole"]
 
 
 # -- running calls ------------------------------------------------------------------------------------------
@@ -335,7 +307,7 @@ async def test_a_notice_takes_the_place_of_the_one_before() -> None:
 # -- search, themes -----------------------------------------------------------------------------------------
 
 
-async def test_jumping_shows_and_focuses_an_entry() -> None:
+async def test_jumping_shows_and_focuses_an_entry_and_a_resize_keeps_the_place() -> None:
     async with shown(GeneratedSource(100_000), (80, 20)) as view:
         assert view.pane.jump_to(50_001)
         await view.settled()
@@ -344,6 +316,11 @@ async def test_jumping_shows_and_focuses_an_entry() -> None:
         await view.settled()
         assert any(row.startswith(" ▎● grep") for row in view.screen()[:3])
         assert not view.pane.jump_to(200_000)
+        view.pane.jump_to(201)
+        for width in (40, 120, 80):
+            await view.pilot.resize_terminal(width, 20)
+            await view.settled()
+            assert "You  Question 201:" in view.screen()[0]
 
 
 async def test_a_command_of_the_user_is_one_block_while_it_runs_and_after() -> None:
