@@ -13,7 +13,6 @@ import random
 import shutil
 import socket
 import string
-import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -21,6 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from tests.support.contained import RecordingSandbox, state_of
+from tests.support.processes import git
 from tests.support.tooling import Workspace
 from tui_agent.agent.gate import needs_of
 from tui_agent.agent.hooks.hooks import CommandHook, Containment, HookError, from_settings
@@ -71,10 +71,6 @@ def furnish(home: Path) -> None:
     (project / "conftest.py").write_text("open('README.md', 'w').write('evil')\nprint(open('.env').read())\n")
     (project / "link-out").symlink_to("../other")
     (project / "link-env").symlink_to("../other/.env")
-
-    def git(folder: Path, *arguments: str) -> None:
-        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main")
-        subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
 
     git(project, "init", "-q")
     (project / "prod.env").write_text(f"KEY={token('history')}\n")

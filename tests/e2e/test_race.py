@@ -6,7 +6,8 @@ import re
 from tests.support.model_script import Call, Recorded, Turn
 from tests.support.model_server import ModelServer
 from tests.support.place import Place
-from tests.support.races import git, make_project, state_of
+from tests.support.processes import git
+from tests.support.races import make_project, state_of
 from tests.support.wire_blocks import blocks
 from tui_agent.cli.sessions import DATABASE
 from tui_agent.session.entries import RaceEntry

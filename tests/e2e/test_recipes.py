@@ -12,16 +12,12 @@ import yaml
 from tests.support.model_script import Call, Fault, Turn
 from tests.support.model_server import ModelServer
 from tests.support.place import Place
+from tests.support.processes import git
 
 ROOT = Path(__file__).parents[2]
 WRITE = Turn(tool_calls=(Call("write", {"path": "made.txt", "content": "one\ntwo\n"}),))
 EDIT = Turn(tool_calls=(Call("edit", {"path": "kept.txt", "old": "kept", "new": "changed"}),))
 DONE = Turn(text="All is done, in several words.")
-
-
-def git(cwd: Path, *words: str) -> None:
-    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    subprocess.run(["git", *who, *words], cwd=cwd, check=True, capture_output=True)
 
 
 @pytest.fixture

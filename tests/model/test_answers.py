@@ -10,7 +10,7 @@ from tests.support.model_client import OPENAI_KEY, READ, Provider, ask, collect,
 from tests.support.model_server import Call, Fault, ModelServer, Turn, status
 from tui_agent.context.request import ContentText, ImageRef, Message
 from tui_agent.model.client import ProviderClient
-from tui_agent.model.protocol import Finished, TextDelta, ToolCallReady
+from tui_agent.model.protocol import Finished, TextDelta, ToolCallDelta, ToolCallReady
 from tui_agent.session.effort import Effort
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -79,11 +79,12 @@ async def test_tool_calls_stream_and_end_whole(client: ProviderClient, server: M
     answer = await collect(client, ask(provider.model, tools=True))
 
     assert [(call.tool, call.arguments) for call in answer.calls] == [("read", arguments), ("ls", "{}")]
-    assert "".join(delta.arguments for delta in answer.deltas if delta.index == 0) == arguments
+    assert answer.written[0][2] == arguments
     # Gemini's calls come whole.
-    assert len([delta for delta in answer.deltas if delta.index == 0]) > 1 or provider is Provider.GEMINI
-    assert {delta.call_id for delta in answer.deltas} == {call.call_id for call in answer.calls}
-    assert answer.reason == "tool_calls"
+    deltas = [event for event in answer.events if isinstance(event, ToolCallDelta) and event.index == 0]
+    assert len(deltas) > 1 or provider is Provider.GEMINI
+    assert {call[0] for call in answer.written.values()} == {call.call_id for call in answer.calls}
+    assert answer.finished.reason == "tool_calls"
 
 
 async def test_an_answer_cut_for_length_in_a_call_keeps_what_there_is(

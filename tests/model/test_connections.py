@@ -8,8 +8,9 @@ from datetime import date
 
 import pytest
 
-from tests.support.model_client import OPENAI_KEY, Answer, ask, collect, host_client
+from tests.support.model_client import OPENAI_KEY, ask, collect, host_client
 from tests.support.model_server import Fault, ModelServer, Recorded, Turn, status
+from tests.support.wire_rounds import Heard
 from tui_agent.context.request import ContentText, Message
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.client import ProviderClient
@@ -64,14 +65,14 @@ def client_at(url: str) -> ProviderClient:
     return own(ModelSettings(base_url=url))
 
 
-async def answer_of(client: ProviderClient, model: str = "openai/own") -> Answer:
+async def answer_of(client: ProviderClient, model: str = "openai/own") -> Heard:
     """Ask once and close the client."""
     answer = await collect(client, ask(model))
     await client.aclose()
     return answer
 
 
-async def answer_to(body: bytes, kind: str = "text/event-stream") -> Answer:
+async def answer_to(body: bytes, kind: str = "text/event-stream") -> Heard:
     """Ask a server that answers with certain bytes."""
     with answering(f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n".encode(), body) as url:
         return await answer_of(client_at(url))

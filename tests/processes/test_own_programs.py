@@ -3,13 +3,13 @@
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import tui_agent
+from tests.support.processes import git
 from tui_agent.agent.checkpoints.manifest import manifest_of
 from tui_agent.agent.checkpoints.preimages import Shelf
 from tui_agent.cli.controller_wiring import ControllerWiring
@@ -22,12 +22,6 @@ branch = ControllerWiring.__new__(ControllerWiring).branch
 SOURCE = Path(tui_agent.__file__).parent
 
 
-def git(*arguments: str, cwd: Path) -> str:
-    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always")
-    done = subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
-
-
 class Attack:
     """A repository with a commit, and a script that leaves a trace wherever it is run from."""
 
@@ -35,7 +29,7 @@ class Attack:
         self.project = root / "project"
         self.trace = root / "trace"
         self.project.mkdir()
-        git("init", "-q", "-b", "main", cwd=self.project)
+        git(self.project, "init", "-q", "-b", "main")
         self.write("a.txt", "one\n")
         self.commit()
         self.script = root / "run.sh"
@@ -49,11 +43,11 @@ class Attack:
         return path
 
     def commit(self) -> None:
-        git("add", "-A", cwd=self.project)
-        git("commit", "-q", "-m", "c", cwd=self.project)
+        git(self.project, "add", "-A")
+        git(self.project, "commit", "-q", "-m", "c")
 
     def config(self, key: str, value: str) -> None:
-        git("config", key, value, cwd=self.project)
+        git(self.project, "config", key, value)
 
     def touch(self) -> None:
         """Make git compare contents, which is when filters and the like run."""
@@ -65,12 +59,12 @@ class Attack:
         """Put a gitlink into the index and a repository with settings of its own into its place."""
         sub = self.project / "sub"
         sub.mkdir()
-        git("init", "-q", "-b", "main", cwd=sub)
+        git(sub, "init", "-q", "-b", "main")
         (sub / "b.txt").write_text("b")
-        git("add", "-A", cwd=sub)
-        git("commit", "-q", "-m", "s", cwd=sub)
-        git("add", "sub", cwd=self.project)
-        git("commit", "-q", "-m", "link", cwd=self.project)
+        git(sub, "add", "-A")
+        git(sub, "commit", "-q", "-m", "s")
+        git(self.project, "add", "sub")
+        git(self.project, "commit", "-q", "-m", "link")
         (sub / "b.txt").write_text("changed")
 
     @property
@@ -140,7 +134,7 @@ def rewritten_submodule(attack: Attack) -> None:
 
 def missing_object(attack: Attack) -> None:
     """Leave the repository without the content of its file, and with a remote that is asked for it."""
-    name = git("rev-parse", "HEAD:a.txt", cwd=attack.project)
+    name = git(attack.project, "rev-parse", "HEAD:a.txt").strip()
     (attack.project / ".git/objects" / name[:2] / name[2:]).unlink()
     attack.config("core.repositoryformatversion", "1")
     attack.config("extensions.partialClone", "origin")
@@ -218,30 +212,30 @@ def test_git_is_told_no_key(attack: Attack, tmp_path: Path, monkeypatch: pytest.
 
 async def test_branches_and_changes_are_told(attack: Attack, tmp_path: Path) -> None:
     assert await branch(attack.project) == "main"
-    git("pack-refs", "--all", cwd=attack.project)
-    git("gc", "-q", cwd=attack.project)
-    git("update-index", "--split-index", cwd=attack.project)
+    git(attack.project, "pack-refs", "--all")
+    git(attack.project, "gc", "-q")
+    git(attack.project, "update-index", "--split-index")
     assert await branch(attack.project) == "main"
-    git("worktree", "add", "-q", "-b", "side/way", str(tmp_path / "tree"), cwd=attack.project)
+    git(attack.project, "worktree", "add", "-q", "-b", "side/way", str(tmp_path / "tree"))
     assert await branch(tmp_path / "tree") == "side/way"
     (tmp_path / "tree/a.txt").write_text("two")
     assert await branch(tmp_path / "tree") == "side/way*"
-    git("checkout", "-q", "--detach", cwd=attack.project)
-    assert await branch(attack.project) == git("rev-parse", "HEAD", cwd=attack.project)[:9]
-    git("checkout", "-q", "main", cwd=attack.project)
+    git(attack.project, "checkout", "-q", "--detach")
+    assert await branch(attack.project) == git(attack.project, "rev-parse", "HEAD")[:9]
+    git(attack.project, "checkout", "-q", "main")
     attack.touch()
     assert await branch(attack.project) == "main*"
-    git("add", "-A", cwd=attack.project)
+    git(attack.project, "add", "-A")
     assert await branch(attack.project) == "main*"
 
 
 async def test_a_repository_of_sha256_and_none(tmp_path: Path) -> None:
     assert await branch(tmp_path) is None
-    git("init", "-q", "-b", "trunk", "--object-format=sha256", cwd=tmp_path)
+    git(tmp_path, "init", "-q", "-b", "trunk", "--object-format=sha256")
     assert await branch(tmp_path) == "trunk"
     (tmp_path / "f").write_text("1")
-    git("add", "-A", cwd=tmp_path)
-    git("commit", "-q", "-m", "c", cwd=tmp_path)
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-q", "-m", "c")
     assert await branch(tmp_path) == "trunk"
     (tmp_path / "f").write_text("two")
     assert await branch(tmp_path) == "trunk*"

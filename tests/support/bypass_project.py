@@ -1,5 +1,6 @@
 """A project for judging commands in: sources, secrets, and links that lead out of it."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -34,13 +35,5 @@ def make_project(root: Path) -> Path:
 
 def blocks(text: str) -> list[str]:
     """Return the commands of a file whose blocks are separated by lines that begin with ``%%``."""
-    found: list[str] = []
-    lines: list[str] = []
-    for line in text.split("\n"):
-        if line.startswith("%%"):
-            found.append("\n".join(lines))
-            lines = []
-        else:
-            lines.append(line)
-    found.append("\n".join(lines))
-    return [block for block in found[1:] if block.strip()]
+    found = re.split(r"^%%.*(?:\n|\Z)", text, flags=re.MULTILINE)[1:]
+    return [block.removesuffix("\n") for block in found if block.strip()]

@@ -1,9 +1,7 @@
 """A project in a home directory, and commands that run in the sandbox there."""
 
 import asyncio
-import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.processes import git
 from tui_agent.processes.environment import command_environment
 from tui_agent.sandbox import AllowHost, CommandOutcome, Launch, Sandbox, SandboxState, View, Writes
 from tui_agent.sandbox.detection import bubblewraps, find_bubblewrap, find_sandbox
@@ -119,13 +118,7 @@ class Contained:
         return path
 
     def git(self, *arguments: str, cwd: Path | None = None) -> None:
-        """Run git as the user does, with no settings of this machine."""
-        identity = ("-c", "user.name=n", "-c", "user.email=e@x", "-c", "init.defaultBranch=main")
-        subprocess.run(
-            ["git", *identity, "-c", "protocol.file.allow=always", *arguments],
-            cwd=cwd or self.root, check=True, capture_output=True,
-            env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
-        )  # fmt: skip
+        git(cwd or self.root, *arguments)
 
     def environment(self) -> Mapping[str, str]:
         """Return what a command gets before the sandbox has its say."""

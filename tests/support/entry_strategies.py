@@ -235,25 +235,9 @@ def _details(draw: st.DrawFn, ids: st.SearchStrategy[int]) -> SummaryDetails:
 
 
 KINDS = (
-    ("user",) * 6
-    + ("assistant",) * 6
-    + ("tool_result",) * 8
-    + (
-        "shell",
-        "shell",
-        "compaction",
-        "branch_summary",
-        "prune",
-        "prune",
-        "context_edit",
-        "context_edit",
-        "model_change",
-        "mode_change",
-        "effort_change",
-        "system",
-        "checkpoint",
-    )
-)
+    *("user",) * 6, *("assistant",) * 6, *("tool_result",) * 8, *("shell", "prune", "context_edit") * 2,
+    *("compaction", "branch_summary", "model_change", "mode_change", "effort_change", "system", "checkpoint"),
+)  # fmt: skip
 
 
 @st.composite

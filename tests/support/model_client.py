@@ -1,26 +1,17 @@
 """Helpers to drive the real client against the scripted provider."""
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from tests.support.model_server import ModelServer
+from tests.support.wire_rounds import READ, Heard
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.client import ProviderClient
-from tui_agent.model.protocol import (
-    Finished,
-    ModelError,
-    ReasoningDelta,
-    TextDelta,
-    ToolCallDelta,
-    ToolCallReady,
-    UsageReport,
-)
+from tui_agent.model.protocol import ModelError, ModelEvent
 from tui_agent.model.route import Router
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings
-from tui_agent.session.entries import ToolSchema, Usage
 
 OPENAI_KEY = "plain0shape0123456789abcdef"
 """A key that nothing but knowing it tells from other words."""
@@ -30,8 +21,6 @@ PATIENT = HostSettings(connect_timeout=30, first_byte_timeout=60, stall_timeout=
 """No answer of the scripted provider takes as long, on a busy machine neither."""
 IMPATIENT = PATIENT.model_copy(update={"first_byte_timeout": 0.8, "stall_timeout": 0.4})
 """For servers that fall silent."""
-READ = ToolSchema(name="read", description="Read a file.", parameters={"type": "object", "properties": {}})
-
 
 HOSTED_MODEL = "openai/gpt-4o-2024-11-20"
 """A model that is set up to go through litellm."""
@@ -48,17 +37,11 @@ class Provider(StrEnum):
 
     @property
     def model(self) -> str:
-        match self:
-            case Provider.OPENAI:
-                return "openai/gpt-4o"
-            case Provider.ANTHROPIC:
-                return "anthropic/claude-sonnet-4-5"
-            case Provider.RESPONSES:
-                return "openai/gpt-5.4"
-            case Provider.GEMINI:
-                return "gemini/gemini-2.5-pro"
-            case Provider.HOSTED:
-                return HOSTED_MODEL
+        return {
+            Provider.OPENAI: "openai/gpt-4o", Provider.ANTHROPIC: "anthropic/claude-sonnet-4-5",
+            Provider.RESPONSES: "openai/gpt-5.4", Provider.GEMINI: "gemini/gemini-2.5-pro",
+            Provider.HOSTED: HOSTED_MODEL,
+        }[self]  # fmt: skip
 
     @property
     def refused_model(self) -> str:
@@ -106,62 +89,12 @@ def user(text: str, **fields: Any) -> Message:
     return Message("user", (ContentText(text),), **fields)
 
 
-@dataclass(slots=True)
-class Answer:
-    """Everything a stream gave."""
-
-    events: list[Any] = field(default_factory=list)
-    error: ModelError | None = None
-
-    @property
-    def text(self) -> str:
-        return "".join(event.text for event in self.events if isinstance(event, TextDelta))
-
-    @property
-    def reasoning(self) -> str:
-        return "".join(event.text for event in self.events if isinstance(event, ReasoningDelta))
-
-    @property
-    def calls(self) -> list[ToolCallReady]:
-        return [event for event in self.events if isinstance(event, ToolCallReady)]
-
-    @property
-    def deltas(self) -> list[ToolCallDelta]:
-        return [event for event in self.events if isinstance(event, ToolCallDelta)]
-
-    @property
-    def failure(self) -> ModelError:
-        """How it failed."""
-        assert self.error is not None, f"it did not fail: {self.text}"
-        return self.error
-
-    @property
-    def used(self) -> Usage:
-        """The tokens that were reported."""
-        assert self.usage is not None
-        return self.usage.usage
-
-    @property
-    def reason(self) -> str:
-        """Why it ended."""
-        assert self.finished is not None
-        return self.finished.reason
-
-    @property
-    def usage(self) -> UsageReport | None:
-        return next((event for event in self.events if isinstance(event, UsageReport)), None)
-
-    @property
-    def finished(self) -> Finished | None:
-        return next((event for event in self.events if isinstance(event, Finished)), None)
-
-
-async def collect(client: ProviderClient, request: ModelRequest) -> Answer:
+async def collect(client: ProviderClient, request: ModelRequest) -> Heard:
     """Take a stream to its end, or to its error."""
-    answer = Answer()
+    events: list[ModelEvent] = []
     try:
         async for event in client.stream(request):
-            answer.events.append(event)
+            events.append(event)  # noqa: PERF401 - those before an error count
     except ModelError as error:
-        answer.error = error
-    return answer
+        return Heard(events, error)
+    return Heard(events)

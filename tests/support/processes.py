@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -57,3 +58,14 @@ def kill_all(path: Path) -> None:
     for pid in pids_in(path):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+def git(place: Path, *arguments: str) -> str:
+    """Run git as somebody without settings does, and return what it says."""
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main")
+    done = subprocess.run(
+        ["git", *identity, "-c", "protocol.file.allow=always", *arguments],
+        cwd=place, check=True, capture_output=True, text=True,
+        env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
+    )  # fmt: skip
+    return done.stdout

@@ -2,12 +2,12 @@
 
 import json
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tests.support.agents import YES, Harness, make_agent
+from tests.support.processes import git
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.race.race import Race, RaceOrder
@@ -61,15 +61,6 @@ def make_project(project: Path, *, files: int = 5) -> None:
     (project / "f1.txt").write_text("changed by the user\n")
     (project / "new.txt").write_text("untracked\n")
     (project / "run.log").write_text("ignored\n")
-
-
-def git(project: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments],
-        cwd=project, check=True, capture_output=True, text=True,
-        env={"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "HOME": str(project.parent)},
-    )  # fmt: skip
-    return done.stdout
 
 
 def state_of(project: Path) -> dict[str, tuple[int, bytes]]:

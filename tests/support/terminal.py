@@ -4,6 +4,7 @@ Nothing sleeps: every wait is for the terminal's file descriptor, bounded by a t
 the screen. The terminal answers the questions that programs ask terminals (modes, device attributes, colours).
 """
 
+import codecs
 import contextlib
 import fcntl
 import os
@@ -84,14 +85,16 @@ class Terminal:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.Stream(self._screen)
         self._undrawn: list[str] = []
-        self._decoder = _Utf8()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._tail = ""
         self._eof = False
         self.raw = bytearray()
         master, slave = os.openpty()
         _set_size(slave, size)
         if not echo:
-            _silence(slave)
+            attributes = termios.tcgetattr(slave)
+            attributes[3] &= ~termios.ECHO
+            termios.tcsetattr(slave, termios.TCSANOW, attributes)
         try:
             self.process = _spawn([str(part) for part in command], slave, _environment(env or {}), cwd)
         finally:
@@ -157,7 +160,9 @@ class Terminal:
             return False
         self.raw += data
         self._undrawn.append(self._decoder.decode(data))
-        self._answer_queries()
+        for query, reply in _REPLIES if b"\x1b" in data else ():
+            for _ in query.findall(self._undrawn[-1]):
+                self.send(reply.encode())
         return True
 
     def wait_until(self, condition: Callable[[], bool], what: str, timeout: float = TIMEOUT) -> None:
@@ -206,18 +211,15 @@ class Terminal:
     # -- writing --------------------------------------------------------------------------------------------
 
     def type(self, text: str) -> None:
-        self._write(text.encode())
-
-    def send(self, data: bytes) -> None:
-        self._write(data)
+        self.send(text.encode())
 
     def press(self, *keys: str) -> None:
         """Send keys by name: ``enter``, ``ctrl+g``, ``alt+up``, ``y``."""
         for key in keys:
-            self._write(_key(key).encode())
+            self.send(_key(key).encode())
 
     def paste(self, text: str) -> None:
-        self._write(f"\x1b[200~{text}\x1b[201~".encode())
+        self.send(f"\x1b[200~{text}\x1b[201~".encode())
 
     def resize(self, columns: int, rows: int) -> None:
         """Change the size of the terminal; the program gets its signal from the kernel."""
@@ -263,7 +265,7 @@ class Terminal:
 
     # -- inside ---------------------------------------------------------------------------------------------
 
-    def _write(self, data: bytes) -> None:
+    def send(self, data: bytes) -> None:
         deadline = time.monotonic() + TIMEOUT
         while data:
             try:
@@ -272,14 +274,6 @@ class Terminal:
                 if time.monotonic() > deadline:
                     raise AssertionError(f"the program reads no input; the screen is\n{self.framed()}") from None
                 self.pump(0.01)
-
-    def _answer_queries(self) -> None:
-        text = self._undrawn[-1]
-        if "\x1b" not in text:
-            return
-        for query, reply in _REPLIES:
-            for _ in query.findall(text):
-                self._write(reply.encode())
 
     def _draw(self) -> None:
         """Feed what was read to the screen, holding back a sequence that is not whole yet."""
@@ -300,25 +294,6 @@ def ask(terminal: Terminal, text: str) -> None:
     terminal.press("enter")
 
 
-class _Utf8:
-    """Decodes bytes whose characters may be cut anywhere."""
-
-    def __init__(self) -> None:
-        self._left = b""
-
-    def decode(self, data: bytes) -> str:
-        data = self._left + data
-        for keep in range(min(4, len(data) + 1)):
-            try:
-                text = data[: len(data) - keep].decode()
-            except UnicodeDecodeError:
-                continue
-            self._left = data[len(data) - keep :]
-            return text
-        self._left = b""
-        return data.decode(errors="replace")
-
-
 def _key(name: str) -> str:
     if name in KEYS:
         return KEYS[name]
@@ -334,12 +309,6 @@ def _key(name: str) -> str:
 def _set_size(fd: int, size: tuple[int, int]) -> None:
     columns, rows = size
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-
-def _silence(fd: int) -> None:
-    attributes = termios.tcgetattr(fd)
-    attributes[3] &= ~termios.ECHO
-    termios.tcsetattr(fd, termios.TCSANOW, attributes)
 
 
 def _environment(changes: Mapping[str, str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from textual.screen import Screen
 from tests.support.agents import MODEL, FixedDirectory, ports_of
 from tests.support.scripted_client import Reply, ScriptedClient
 from tests.support.stores import open_store
+from tests.support.texts import said
 from tests.support.ui_app import HOME, NOW, STILL, Stage, make_stage, until
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.checkpoints.file_snapshots import digest_of
@@ -29,7 +30,6 @@ from tui_agent.session.entries import (
     ToolMetadata,
     ToolResultEntry,
     ToolStatus,
-    UserEntry,
 )
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.dialogs import ChoiceScreen
@@ -37,10 +37,6 @@ from tui_agent.ui.screens.tree import TreeScreen
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
 
 SUMMARY = "## Goal\nTried middleware; the order of the middleware was wrong.\n"
-
-
-def said(text: str) -> UserEntry:
-    return UserEntry(parts=(TextPart(text=text),))
 
 
 def answered(text: str, *calls: ToolCallPart, cost: float | None = 0.01) -> AssistantEntry:

@@ -2,10 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.support.ui_app import STILL, Stage, make_stage, until, write
+from tests.support.ui_app import STILL, Stage, make_stage, press, until, write
 from tui_agent.agent.events import (
     AnswerDelta,
     PermissionAsked,
@@ -106,10 +107,6 @@ def question_edit() -> PermissionRequest:
 Act = Callable[[Stage, Any], Awaitable[None]]
 
 
-async def _nothing(_stage: Stage, _pilot: Any) -> None:
-    pass
-
-
 async def _conversation(stage: Stage, pilot: Any) -> None:
     stage.agent.append(*conversation())
     await pilot.pause()
@@ -149,11 +146,6 @@ async def _failed(stage: Stage, pilot: Any) -> None:
     await pilot.pause()
 
 
-async def _commands(_stage: Stage, pilot: Any) -> None:
-    await pilot.press("slash")
-    await pilot.pause()
-
-
 async def _files(stage: Stage, pilot: Any) -> None:
     await write(pilot, "look at @auth")
     await until(lambda: stage.main.popup.display, pilot)
@@ -167,8 +159,7 @@ async def _palette(stage: Stage, pilot: Any) -> None:
 
 
 async def _full(stage: Stage, pilot: Any) -> None:
-    size = replace(stage.agent.size, total=186_000, history=174_000, estimated=False)
-    stage.agent.size = size
+    stage.agent.size = replace(stage.agent.size, total=186_000, history=174_000, estimated=False)
     await _conversation(stage, pilot)
 
 
@@ -207,15 +198,6 @@ async def _welcome(stage: Stage, pilot: Any) -> None:
 async def _run(stage: Stage, pilot: Any, name: str) -> None:
     await _conversation(stage, pilot)
     await stage.main.controller.run(name, "")
-    await pilot.pause()
-
-
-async def _help(stage: Stage, pilot: Any) -> None:
-    await _run(stage, pilot, "help")
-
-
-async def _cost(stage: Stage, pilot: Any) -> None:
-    await _run(stage, pilot, "cost")
     await until(lambda: len(stage.app.screen_stack) == 2, pilot)
 
 
@@ -226,10 +208,6 @@ async def _elsewhere(stage: Stage, pilot: Any) -> None:
     await pilot.pause()
 
 
-async def _themes(stage: Stage, pilot: Any) -> None:
-    await _run(stage, pilot, "theme")
-
-
 @dataclass(frozen=True)
 class Scene:
     act: Act
@@ -237,14 +215,14 @@ class Scene:
 
 
 SCENES: dict[str, Scene] = {
-    "empty": Scene(_nothing),
+    "empty": Scene(lambda _stage, pilot: pilot.pause()),
     "conversation": Scene(_conversation),
     "streaming": Scene(_streaming),
     "ask_bash": Scene(_ask_bash),
     "ask_edit": Scene(_ask_edit),
     "note": Scene(_note),
     "failed": Scene(_failed),
-    "commands": Scene(_commands),
+    "commands": Scene(lambda _stage, pilot: press(pilot, "slash")),
     "files": Scene(_files),
     "palette": Scene(_palette),
     "full": Scene(_full),
@@ -253,9 +231,9 @@ SCENES: dict[str, Scene] = {
     "models": Scene(_models),
     "effort": Scene(_effort),
     "welcome": Scene(_welcome, FirstView(screen="welcome")),
-    "help": Scene(_help),
-    "cost": Scene(_cost),
-    "themes": Scene(_themes),
+    "help": Scene(partial(_run, name="help")),
+    "cost": Scene(partial(_run, name="cost")),
+    "themes": Scene(partial(_run, name="theme")),
     "elsewhere": Scene(_elsewhere),
 }
 
@@ -265,23 +243,22 @@ def scene_stage(tmp_path: Path, name: str, *, theme: str = "textual-dark", files
     scene = SCENES[name]
     stage = make_stage(tmp_path, start=scene.start, settings=STILL.model_copy(update={"theme": theme}))
     if name in {"sessions", "found"}:
-        texts = (
-            "The login redirect loses the query string",
-            "Why are the tests slow on CI?",
-            "日本語のREADMEを書いて 🎉",
-        )
-        for text in texts:
-            session = Session(
-                stage.store, stage.store.create_session("/home/ada/src/shop").id, estimate=lambda _entry: 9
-            )
+        first = "The login redirect loses the query string"
+        shop, notes = "/home/ada/src/shop", "/home/ada/notes"
+        texts = {
+            first: shop,
+            "Why are the tests slow on CI?": shop,
+            "日本語のREADMEを書いて 🎉": shop,
+            "Sort my notes": notes,
+        }
+        for text, cwd in texts.items():
+            session = Session(stage.store, stage.store.create_session(cwd).id, estimate=lambda _entry: 9)
             session.append(UserEntry(parts=(TextPart(text=text),)))
-            if "redirect" in text:
+            if text is first:
                 said = (TextPart(text="The redirect dropped next: 重定向 of /login."),)
                 session.append(AssistantEntry(parts=said, model="anthropic/claude-sonnet-4-5", cost=0.42))
                 session.append(UserEntry(parts=(TextPart(text="Now write a test for the redirect"),)))
                 session.set_title("Login loses the query")
-        other = Session(stage.store, stage.store.create_session("/home/ada/notes").id, estimate=lambda _entry: 9)
-        other.append(UserEntry(parts=(TextPart(text="Sort my notes"),)))
     return stage
 
 

@@ -10,6 +10,7 @@ from tui_agent.context.request import ModelRequest
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.protocol import (
     Finished,
+    ModelError,
     ModelEvent,
     ReasoningDelta,
     TextDelta,
@@ -57,9 +58,15 @@ def _route(model: str, models: dict[str, ModelSettings]) -> Route:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a reader made of an answer."""
+    """What a reader made of an answer, or everything that a stream gave."""
 
-    events: tuple[ModelEvent, ...]
+    events: Sequence[ModelEvent]
+    error: ModelError | None = None
+
+    @property
+    def failure(self) -> ModelError:
+        assert self.error is not None, f"it did not fail: {self.text}"
+        return self.error
 
     @property
     def text(self) -> str:

@@ -3,7 +3,8 @@
 import subprocess
 from pathlib import Path
 
-from tests.support.races import RacingClient, begin, git, make_project, racing_agent, runs, state_of, writes
+from tests.support.processes import git
+from tests.support.races import RacingClient, begin, make_project, racing_agent, runs, state_of, writes
 from tests.support.scripted_client import Reply, call
 from tui_agent.agent.race.copies import MAX_COPIED_IGNORED
 from tui_agent.agent.race.race import compare

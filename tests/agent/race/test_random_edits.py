@@ -7,7 +7,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.races import RacingClient, begin, git, racing_agent, runs, state_of, writes
+from tests.support.processes import git
+from tests.support.races import RacingClient, begin, racing_agent, runs, state_of, writes
 from tests.support.scripted_client import Reply
 from tests.support.thoroughness import NIGHTLY
 from tui_agent.app.rewind_commands import carry_out

@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from tests.model.wires.messages_rules import check as check_messages
-from tests.support.model_client import PATIENT, Answer, ask, collect, user
+from tests.support.model_client import PATIENT, ask, collect, user
 from tests.support.model_server import BLOCK, Call, ModelServer, Turn, status
 from tests.support.model_wire import error_body
 from tests.support.responses_wire import Item, function_call, output, reasoning, response, stream
+from tests.support.wire_rounds import Heard
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.client import ProviderClient
@@ -25,9 +26,8 @@ OPUS = "anthropic/claude-opus-4-8"
 THINKS = Turn("I look.", (Call("read", {"path": "a"}),), reasoning="First this.", signature="gAAAAA==")
 
 
-def after(answer: Answer, model: str = MODEL, *more: Message) -> ModelRequest:
+def after(answer: Heard, model: str = MODEL, *more: Message) -> ModelRequest:
     """The request that follows an answer and the results of its calls."""
-    assert answer.finished is not None
     calls = tuple(RequestToolCall(call.call_id, call.tool, call.arguments) for call in answer.calls)
     blob = answer.finished.reasoning_blob
     said = Message("assistant", (ContentText(answer.text),), calls, reasoning=(blob,) if blob else ())
@@ -116,7 +116,6 @@ async def test_a_conversation_is_compacted_by_the_provider_and_goes_on_from_its_
     asked = ask(MODEL, messages=(head, user("hello"), user("long talk")), tools=True)
     compacted = await collect(client, replace(asked, compact=True))
     assert compacted.error is None
-    assert compacted.finished is not None
     item = compacted.finished.reasoning_blob
     assert item is not None
     said = Message("user", (ContentText("The talk in short."), ContentText("\nPinned.")), reasoning=(item,))
@@ -142,7 +141,6 @@ async def test_anthropic_compacts_on_demand_and_its_signed_block_comes_first(
     asked = replace(ask(OPUS, messages=(user("hello"), user("long talk")), tools=True), tool_choice="none")
     compacted = await collect(client, replace(asked, compact=True))
     assert (compacted.error, compacted.text) == (None, BLOCK["content"])
-    assert compacted.finished is not None
     assert compacted.finished.reasoning_blob is not None
     assert (compacted.used.input, compacted.used.output) == (144, 276), "its step, not the empty answer"
     texts = (ContentText("The talk in short."), ContentText("\nPinned."))
