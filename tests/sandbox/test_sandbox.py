@@ -1,13 +1,10 @@
 """The sandbox: what a command sees, changes and reaches in each view. Nothing here is skipped on Linux."""
 
 import asyncio
+import contextlib
 import os
-import random
-import shutil
 import socket
-import string
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,15 +37,10 @@ SECRETS = (
 
 def planted(box: Contained) -> dict[str, str]:
     """Write a secret to every place, and to some that nobody has thought of; returns what is in which."""
-    chance = random.Random(7)
-    made_up = ["." + "".join(chance.choices(string.ascii_lowercase, k=8)) for _ in range(6)]
-    places = [*SECRETS, *made_up, *(f"{name}/{name[1:]}.json" for name in made_up[:3] if not name.endswith("x"))]
-    found = {}
-    for number, place in enumerate(places):
-        if (box.home / place).parent.is_file():
-            continue
-        found[place] = f"canary-{number:03}-secret"
-        box.file(place, found[place], at=box.home)
+    made_up = (".qwhzkvpt", ".mrxolduf", ".tbnygcws", ".jfakeqiu/jfakeqiu.json")
+    found = {place: f"canary-{number:03}-secret" for number, place in enumerate((*SECRETS, *made_up))}
+    for place, text in found.items():
+        box.file(place, text, at=box.home)
     return found
 
 
@@ -74,58 +66,39 @@ async def test_toolchains_are_there_and_their_credentials_are_not(box: Contained
     assert tool.exists()
 
 
-async def test_an_installation_that_path_points_to_is_there_and_what_lies_beside_it_is_not(box: Contained) -> None:
-    tool = box.file("apps/thing/bin/thing", '#!/bin/sh\ncat "$(dirname "$0")/../lib/data"\n', at=box.home)
-    tool.chmod(0o755)
+async def test_programs_on_the_path_find_what_belongs_to_them_and_nothing_beside_it(
+    box: Contained, tmp_path: Path
+) -> None:
+    """An installation, an environment of Python, and a shim in another home."""
+
+    def program(name: str, text: str, at: Path = tmp_path) -> Path:
+        path = box.file(name, f"#!/bin/sh\n{text}\n", at=at)
+        path.chmod(0o755)
+        return path
+
+    tool = program("apps/thing/bin/thing", 'cat "$(dirname "$0")/../lib/data"', box.home)
     box.file("apps/thing/lib/data", "data", at=box.home)
-    box.file("apps/thing/token", "canary", at=box.home)
-    box.file("apps/other", "canary", at=box.home)
-    box.environ["PATH"] = f"{tool.parent}:{SYSTEM_PATH}"
-    ran = await box.run(f"thing; cat {box.home}/apps/thing/token {box.home}/apps/other")
-    assert ran.output.startswith("data")
-    assert "canary" not in ran.output
-
-
-async def test_an_environment_on_the_path_brings_its_python(box: Contained, tmp_path: Path) -> None:
-    python = box.file("pythons/3.99/bin/python3.99", "#!/bin/sh\necho it runs\n", at=tmp_path)
-    python.chmod(0o755)
+    python = program("pythons/3.99/bin/python3.99", "echo python runs")
     box.file("pythons/3.99/lib/python3.99/os.py", "", at=tmp_path)
-    box.file("pythons/token", "canary", at=tmp_path)
     link = box.file("venv/pyvenv.cfg", "", at=tmp_path).parent / "bin/python"
     link.parent.mkdir()
     link.symlink_to(python)
-    box.environ["PATH"] = f"{link.parent}:{SYSTEM_PATH}"
-    ran = await box.run(f"python; cat {tmp_path}/pythons/token")
-    assert ran.output.startswith("it runs")
+    shim = program("other/.pyenv/shims/tool", f"exec {program('other/.pyenv/libexec/real', 'echo shim runs')}")
+    tokens = [box.file(f"{name}/token", "canary", at=at) for name, at in (
+        ("apps/thing", box.home), ("apps", box.home), ("pythons", tmp_path), ("other", tmp_path))]  # fmt: skip
+    box.environ["PATH"] = ":".join([*(str(path.parent) for path in (tool, link, shim)), SYSTEM_PATH])
+    ran = await box.run(f"thing; python; tool; cat {' '.join(map(str, tokens))}")
+    assert ran.output.startswith("datapython runs\nshim runs\n")
     assert "canary" not in ran.output
 
 
-async def test_a_shim_of_another_home_that_is_on_the_path_finds_what_it_starts(box: Contained, tmp_path: Path) -> None:
-    other = tmp_path / "elsewhere" / ".pyenv"
-    shim, real = other / "shims/tool", other / "libexec/real"
-    shim.parent.mkdir(parents=True)
-    real.parent.mkdir()
-    shim.write_text(f"#!/bin/sh\nexec {real}\n")
-    real.write_text("#!/bin/sh\necho it runs\n")
-    (other.parent / "token").write_text("canary")
-    for path in (shim, real):
-        path.chmod(0o755)
-    box.environ["PATH"] = f"{shim.parent}:{SYSTEM_PATH}"
-    ran = await box.run(f"tool; cat {other.parent}/token")
-    assert "it runs" in ran.output
-    assert "canary" not in ran.output
-
-
-async def test_settings_open_paths_under_both_names(box: Contained) -> None:
-    box.file("notes.txt", "mine", at=box.home)
+async def test_settings_open_paths(box: Contained) -> None:
+    notes = box.file("notes.txt", "mine", at=box.home)
     (box.home / "out").mkdir()
-    for names in ({"read": ["~/notes.txt"], "write": ["~/out"]}, {"readable": ["~/notes.txt"], "writable": ["~/out"]}):
-        box.reset(**names)
-        ran = await box.run("cat ~/notes.txt; echo x > ~/out/x; echo y > ~/notes.txt")
-        assert ran.output.startswith("mine")
-        assert (box.home / "out/x").read_text() == "x\n"
-        assert (box.home / "notes.txt").read_text() == "mine"
-        (box.home / "out/x").unlink()
+    box.reset(read=["~/notes.txt"], write=["~/out"])
+    ran = await box.run("cat ~/notes.txt; echo x > ~/out/x; echo y > ~/notes.txt")
+    assert ran.output.startswith("mine")
+    assert ((box.home / "out/x").read_text(), notes.read_text()) == ("x\n", "mine")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may read them")
@@ -133,31 +106,21 @@ async def test_what_only_root_may_read_of_the_system_is_hidden_from_root(box: Co
     assert (await box.run("cat /etc/shadow")).output == ""
 
 
-@pytest.fixture
-def short() -> Iterator[Path]:
-    """A directory whose path is short enough for a socket."""
-    place = Path(tempfile.mkdtemp(dir="/var/tmp"))
-    yield place
-    shutil.rmtree(place)
-
-
-async def test_sockets_of_other_programs_are_not_there(short: Path) -> None:
-    box = Contained(short / "h")
-    places = [box.home / ".1password/agent.sock", box.home / ".colima/docker.sock", short / "x.sock"]
-    servers = []
-    for place in places:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        server = socket.socket(socket.AF_UNIX)
-        server.bind(str(place))
-        server.listen()
-        servers.append(server)
-    box.file("try.py", "import socket,sys\nfor n in sys.argv[1:]:\n s=socket.socket(socket.AF_UNIX)\n"
-             " try: s.connect(n); print('connected')\n except OSError as e: print(e.strerror)\n")  # fmt: skip
-    ran = await box.run(f"python3 try.py {' '.join(map(str, places))}")
-    assert ran.output.split("\n")[:3] == ["No such file or directory"] * 3
-    for server in servers:
-        server.close()
-    await box.sandbox.aclose()
+async def test_sockets_of_other_programs_are_not_there() -> None:
+    # A socket's path is short.
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as short, contextlib.ExitStack() as servers:
+        box = Contained(Path(short) / "h")
+        places = [box.home / ".1password/agent.sock", box.home / ".colima/docker.sock", Path(short) / "x.sock"]
+        for place in places:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            server = servers.enter_context(socket.socket(socket.AF_UNIX))
+            server.bind(str(place))
+            server.listen()
+        box.file("try.py", "import socket,sys\nfor n in sys.argv[1:]:\n s=socket.socket(socket.AF_UNIX)\n"
+                 " try: s.connect(n); print('connected')\n except OSError as e: print(e.strerror)\n")  # fmt: skip
+        ran = await box.run(f"python3 try.py {' '.join(map(str, places))}")
+        assert ran.output.split("\n")[:3] == ["No such file or directory"] * 3
+        await box.sandbox.aclose()
 
 
 async def test_other_processes_are_not_there(box: Contained) -> None:
@@ -195,59 +158,48 @@ async def test_secrets_of_the_project_are_empty_until_they_are_opened(box: Conta
     assert (await box.run("cat .env certs/server.key", live=live)).output == "KEY=canary\ncanary\n"
 
 
-async def test_a_secret_that_comes_later_is_found(box: Contained) -> None:
+async def test_a_secret_that_comes_later_is_hidden_and_a_failing_command_that_names_it_wants_it(box: Contained) -> None:
     box.file("sub/a.py")
     await box.run("true")
     box.file("sub/.env", "canary")
     assert (await box.run("cat sub/.env")).output == ""
-
-
-async def test_a_command_that_fails_and_names_a_hidden_secret_wants_it(box: Contained) -> None:
     env = box.file(".env", "KEY=mine\n")
     ran = await box.run("echo 'no KEY in .env' >&2; exit 1")
     assert ran.outcome.wanted == Grants(secrets=frozenset({env}))
     assert (await box.run("cat .env; true")).outcome.wanted is None
 
 
-async def test_a_commit_leaves_committed_keys_as_they_are(box: Contained) -> None:
-    box.git("init", "-q")
-    key = box.file("tests/server.key", "a key for tests\n")
-    env = box.file(".env.production", "PORT=80\n")
-    box.file("app.py", "1\n")
-    box.git("add", "-A")
-    box.git("commit", "-qm", "one")
-    box.file("app.py", "2\n")
-    env.write_text("KEY=mine\n")
-    assert (await box.run("cat tests/server.key .env.production")).output == "a key for tests\n"
-    assert "server.key" not in (await box.run("git status --porcelain")).output
-    commit = "git -c user.name=n -c user.email=e@x commit -q app.py tests -m two && git show --format= --name-only"
-    assert (await box.run(commit, PROJECT.opened(Grants(repository=True)))).output == "app.py\n"
-    key.write_text("a key of mine\n")
-    assert (await box.run("cat tests/server.key")).output == ""
-
-
-async def test_a_hidden_file_is_not_committed_as_empty(box: Contained) -> None:
+async def test_commits_leave_keys_as_they_are(box: Contained) -> None:
+    """What git has unchanged is shown. What is hidden is never committed as empty."""
     box.git("init", "-q")
     key, app = box.file("tests/server.key", "a key for tests\n"), box.file("app.py", "1\n")
+    env = box.file(".env.production", "PORT=80\n")
     box.git("add", "-A")
     box.git("commit", "-qm", "one")
-    key.write_text("a key of mine\n")
     app.write_text("2\n")
-    box.file(".env", "KEY=canary\n")
+    env.write_text("KEY=mine\n")
+    writes = PROJECT.opened(Grants(repository=True))
     commit, show = "git -c user.name=n -c user.email=e@x commit -qm two", "git show --format= --name-only"
-    writes = Grants(repository=True)
+    assert (await box.run("cat tests/server.key .env.production")).output == "a key for tests\n"
+    assert "server.key" not in (await box.run("git status --porcelain")).output
+    assert (await box.run(f"{commit} app.py tests && {show}", writes)).output == "app.py\n"
+    box.git("reset", "-q", "--soft", "HEAD^")
+    env.write_text("PORT=80\n")
+    key.write_text("a key of mine\n")
+    box.file(".env", "KEY=canary\n")
+    assert (await box.run("cat tests/server.key")).output == ""
     for take_all in (f"{commit} -a", f"git add -A && {commit}", f"git add .env && {commit}"):
-        ran = await box.run(take_all, PROJECT.opened(writes))
+        ran = await box.run(take_all, writes)
         wanted = ".env" if "add .env" in take_all else "tests/server.key"
         assert wanted in ran.output, "git says what it can't take"
         assert "two" not in (await box.run("git log --format=%s")).output
         if wanted == "tests/server.key":
             assert ran.outcome.wanted == Grants(secrets=frozenset({key}))
-    assert (await box.run(f"git add app.py && {commit} && {show}", PROJECT.opened(writes))).output == "app.py\n"
+    assert (await box.run(f"git add app.py && {commit} && {show}", writes)).output == "app.py\n"
     seen = PROJECT.opened(Grants(repository=True, secrets=frozenset({key})))
     assert (await box.run(f"{commit} -a && git show :tests/server.key", seen)).output == "a key of mine\n"
     key.write_text("a key for tests\n")
-    await box.run(f"git add -A; {commit}", PROJECT.opened(writes))
+    await box.run(f"git add -A; {commit}", writes)
     assert ".env" not in (await box.run("git ls-files")).output.split(), "what is new and hidden is left out"
 
 
@@ -283,6 +235,9 @@ HARM = (
 )  # fmt: skip
 
 
+NEW = ("echo x > .mcp", "mkdir .claude", "echo x > .envrc", "echo x > .GIT", "echo 'gitdir", "mkdir -p .tui")
+
+
 def harmed(before: dict[str, str], after: dict[str, str]) -> list[str]:
     """Return what nobody could bring back, or other programs would obey."""
     guarded = ("data/", ".git/", ".vscode/", ".husky/", "large.bin")
@@ -291,25 +246,18 @@ def harmed(before: dict[str, str], after: dict[str, str]) -> list[str]:
     return gone + [name for name in after if name not in before and name.lower().startswith(steering)]
 
 
+@LIVE
 @EVERY_MODE
-async def test_what_cannot_be_taken_back_stays_in_every_mode(project: Contained, view: View) -> None:
+async def test_what_cannot_be_taken_back_stays_in_every_mode(project: Contained, view: View, live: bool) -> None:
     before = project.tree()
-    for command in HARM:
-        ran = await project.run(command, view)
-        assert harmed(before, project.tree()) == [], command
-        assert ran.outcome.wanted is not None, command
-        for path in set(project.tree()) - set(before):
-            (project.root / path).unlink()
-
-
-@EVERY_MODE
-async def test_it_stays_where_a_job_works_on_the_project_itself(project: Contained, view: View) -> None:
-    before = project.tree()
-    kept = [command for command in HARM if not command.startswith(("echo x > .mcp", "mkdir .claude", "echo x > .envrc",
-            "echo x > .GIT", "echo 'gitdir", "mkdir -p .tui"))]  # fmt: skip
+    # Where a job works on the project itself, what is new there is not thrown away.
+    kept = [command for command in HARM if not live or not command.startswith(NEW)]
     for command in kept:
-        await project.run(command, view, live=True)
+        ran = await project.run(command, view, live=live)
         assert harmed(before, project.tree()) == [], command
+        assert live or ran.outcome.wanted is not None, command
+        for path in set(project.tree()) - set(before) if not live else ():
+            (project.root / path).unlink()
 
 
 @LIVE
@@ -322,9 +270,6 @@ async def test_plan_mode_changes_nothing(project: Contained, live: bool) -> None
     ):  # fmt: skip
         await project.run(command, NOTHING, live=live)
         assert project.tree() == before, command
-
-
-async def test_in_plan_mode_a_build_runs_all_the_same(project: Contained) -> None:
     ran = await project.run("echo made > build/new && mkdir -p out && cat build/new build/old.txt", NOTHING)
     assert (ran.output, ran.code, ran.outcome.wanted) == ("made\nold\n", 0, None)
 
@@ -352,21 +297,11 @@ async def test_a_product_is_known_by_what_was_there_before(project: Contained) -
     assert (project.root / "untracked.txt").read_text() == "mine"
 
 
-async def test_what_builds_leave_in_directories_of_sources_is_a_question(project: Contained) -> None:
+async def test_what_changes_sources_is_a_question_and_works_with_the_hole(project: Contained) -> None:
     ran = await project.run("echo 'import evil' > src/conftest.py; mkdir -p build2; echo x > build2/y.py")
     assert ran.outcome.wanted == Grants(sources=True)
     assert "[Not kept, the files are as they were: build2/y.py, src/conftest.py.]" in ran.outcome.note
     assert "src/conftest.py" not in project.tree()
-
-
-async def test_compiled_python_is_not_left_beside_the_sources(project: Contained) -> None:
-    """The next Python outside would run it without looking at the source."""
-    await project.run("python3 -c 'import sys; sys.path.insert(0, \"src\"); import app'; mkdir -p src/__pycache__ && "
-                      "echo evil > src/__pycache__/app.cpython-311.pyc", PROJECT)  # fmt: skip
-    assert [name for name in project.tree() if "pycache" in name] == []
-
-
-async def test_a_formatter_wants_the_sources_and_gets_them_with_the_hole(project: Contained) -> None:
     command = "sed -i s/app/changed/ src/app.py && rm README.md && echo new > src/new.py"
     ran = await project.run(command)
     assert (ran.code, ran.outcome.wanted) == (0, Grants(sources=True))
@@ -374,6 +309,13 @@ async def test_a_formatter_wants_the_sources_and_gets_them_with_the_hole(project
     assert (project.root / "src/app.py").read_text() == "print('changed')\n"
     assert "README.md" not in project.tree()
     assert "src/new.py" in project.tree()
+
+
+async def test_compiled_python_is_not_left_beside_the_sources(project: Contained) -> None:
+    """The next Python outside would run it without looking at the source."""
+    await project.run("python3 -c 'import sys; sys.path.insert(0, \"src\"); import app'; mkdir -p src/__pycache__ && "
+                      "echo evil > src/__pycache__/app.cpython-311.pyc", PROJECT)  # fmt: skip
+    assert [name for name in project.tree() if "pycache" in name] == []
 
 
 async def test_data_is_changed_when_it_was_opened(project: Contained) -> None:
@@ -503,26 +445,22 @@ async def test_nested_repositories_and_worktrees_are_read_only(project: Containe
     assert "evil" not in (project.home / "code/demo/.git/config").read_text()
 
 
-async def test_a_git_file_that_names_any_directory_opens_nothing(box: Contained) -> None:
+async def test_a_git_file_that_names_another_place_opens_nothing(box: Contained) -> None:
     other = box.home / "other"
-    box.file("HEAD", "x", at=other)
-    box.file("gitdir", "/elsewhere/.git\n", at=other)
-    box.file("commondir", ".\n", at=other)
+    for name, text in (("HEAD", "x"), ("gitdir", "/elsewhere/.git\n"), ("commondir", ".\n")):
+        box.file(name, text, at=other)
     box.file(".git", f"gitdir: {other}\n")
     ran = await box.run(f"cat {other}/HEAD; echo x > {other}/HEAD", OUTPUTS.opened(Grants(repository=True)))
     assert "No such file" in ran.output
     assert (other / "HEAD").read_text() == "x"
-
-
-@pytest.mark.parametrize("named", [".git", ".git/worktrees/tree"])
-async def test_a_git_file_that_names_another_repository_opens_nothing(box: Contained, named: str) -> None:
-    other = box.file("README.md", at=box.home / "other").parent
-    box.git("init", "-q", cwd=other)
-    box.git("config", "core.worktree", "..", cwd=other)
-    box.git("commit", "-q", "--allow-empty", "-m", "x", cwd=other)
-    box.git("worktree", "add", "-q", str(box.home / "tree"), cwd=other)
-    box.file(".git", f"gitdir: {other / named}\n")
-    assert "No such file" in (await box.run(f"cat {other}/.git/HEAD")).output
+    repository = box.file("README.md", at=box.home / "repository").parent
+    box.git("init", "-q", cwd=repository)
+    box.git("config", "core.worktree", "..", cwd=repository)
+    box.git("commit", "-q", "--allow-empty", "-m", "x", cwd=repository)
+    box.git("worktree", "add", "-q", str(box.home / "tree"), cwd=repository)
+    for named in (".git", ".git/worktrees/tree"):
+        box.file(".git", f"gitdir: {repository / named}\n")
+        assert "No such file" in (await box.run(f"cat {repository}/.git/HEAD")).output
 
 
 @LIVE
