@@ -22,13 +22,13 @@ def specs(tmp_path: Path, problems: list[str] | None = None) -> dict[str, AgentS
 
 
 def test_general_and_explore_are_always_there_and_explore_only_reads(tmp_path: Path) -> None:
-    built_in = specs(tmp_path)
-    assert list(built_in) == ["general", "explore"]
-    assert all(spec.subagent and not spec.primary and spec.prompt for spec in built_in.values())
+    general, explore = specs(tmp_path).values()
+    assert [(spec.name, spec.primary, bool(spec.prompt)) for spec in (general, explore)] == [
+        ("general", False, True), ("explore", False, True),
+    ]  # fmt: skip
     tools = builtin_tools()
-    assert built_in["general"].choose(tools) == tools
-    assert {tool.name for tool in built_in["explore"].choose(tools)} == {"read", "grep", "glob", "ls"}
-    assert all(tool.read_only for tool in built_in["explore"].choose(tools))
+    assert general.choose(tools) == tools
+    assert {tool.name for tool in explore.choose(tools)} == {"read", "grep", "glob", "ls"}
 
 
 def test_a_file_says_everything_about_an_agent(tmp_path: Path) -> None:
@@ -39,13 +39,8 @@ def test_a_file_says_everything_about_an_agent(tmp_path: Path) -> None:
     write(tmp_path / "config/agents/planner.md", text)
     planner = specs(tmp_path)["planner"]
     assert (planner.description, planner.model, planner.prompt) == ("plans", "openai/gpt", "You plan.")
-    assert planner.effort is Effort.LOW
-    assert planner.primary
-    assert not planner.subagent
-    assert planner.max_steps == 7
-    assert planner.allows("read")
-    assert planner.allows("grep_all")
-    assert not planner.allows("edit")
+    assert (planner.effort, planner.primary, planner.subagent, planner.max_steps) == (Effort.LOW, True, False, 7)
+    assert [planner.allows(tool) for tool in ("read", "grep_all", "edit")] == [True, True, False]
     assert decide(PermissionNeed(Permission.EDIT, "a.py"), planner.rules).action is Action.DENY
     assert decide(PermissionNeed(Permission.BASH, "git log"), planner.rules).action is Action.ALLOW
 
@@ -92,26 +87,15 @@ def test_an_agent_of_the_project_can_forbid_but_not_allow(tmp_path: Path) -> Non
 
 
 async def test_a_primary_agent_takes_the_main_agents_place_in_its_mode(tmp_path: Path) -> None:
-    text = (
-        "---\ndescription: d\nmode: primary\ntools: [read, ls]\npermissions:\n  read: {secret*: deny}\n---\nYou review."
-    )
-    write(tmp_path / "config/agents/reviewer.md", text)
-    harness = make_agent(
-        tmp_path,
-        [
-            Reply("One."),
-            Reply(calls=(Call("bash", '{"command": "ls"}'), Call("read", '{"path": "secret.txt"}'))),
-            Reply("k"),
-        ],
-        knowledge=knowledge(tmp_path),
-    )
+    fields = "description: d\nmode: primary\ntools: [read, ls]\npermissions:\n  read: {secret*: deny}"
+    write(tmp_path / "config/agents/reviewer.md", f"---\n{fields}\n---\nYou review.")
     write(tmp_path / "project/secret.txt", "x")
+    calls = (Call("bash", '{"command": "ls"}'), Call("read", '{"path": "secret.txt"}'))
+    harness = make_agent(tmp_path, [Reply("One."), Reply(calls=calls), Reply("k")], knowledge=knowledge(tmp_path))
     await harness.say("hi")
     harness.agent.change_mode("reviewer")
     await harness.say("review")
-    heads = harness.entries(SystemEntry)
-    assert heads[0].blocks[0] == prompt("system")
-    assert heads[1].blocks[0] == "You review."
+    assert [head.blocks[0] for head in harness.entries(SystemEntry)] == [prompt("system"), "You review."]
     assert [tool.name for tool in harness.client.requests[1].tools] == ["read", "ls"]
     unknown, denied = harness.results()
     assert "There is no tool 'bash'" in unknown.output
@@ -134,12 +118,7 @@ def test_the_example_agent_is_a_good_one(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config/agents").symlink_to(EXAMPLES / "agents")
     problems: list[str] = []
-    specs = load_specs(folders(tmp_path), prompt, problems=problems)
-    reviewer = next(spec for spec in specs if spec.name == "reviewer")
-    assert problems == []
-    assert reviewer is not None
-    assert reviewer.primary
-    assert reviewer.subagent
-    assert decide(PermissionNeed(Permission.BASH, "git diff HEAD~1"), reviewer.rules).action is Action.ALLOW
-    assert decide(PermissionNeed(Permission.BASH, "rm -rf ."), reviewer.rules).action is Action.DENY
-    assert not reviewer.allows("edit")
+    reviewer = specs(tmp_path, problems)["reviewer"]
+    assert (problems, reviewer.primary, reviewer.subagent, reviewer.allows("edit")) == ([], True, True, False)
+    for command, action in (("git diff HEAD~1", Action.ALLOW), ("rm -rf .", Action.DENY)):
+        assert decide(PermissionNeed(Permission.BASH, command), reviewer.rules).action is action

@@ -64,15 +64,8 @@ async def test_what_a_job_has_made_is_judged_and_seen_when_a_tool_looks(tmp_path
 
 async def test_an_end_nobody_waited_for_is_told_to_the_user_and_with_the_next_request(tmp_path: Path) -> None:
     go = tmp_path / "go"
-    harness = make_agent(
-        tmp_path,
-        [
-            start(f"while [ ! -e {go} ]; do sleep 0.02; done; exit 4"),
-            Reply("Started."),
-            Reply("It failed."),
-            Reply("Yes."),
-        ],
-    )
+    replies = (Reply(text) for text in ("Started.", "It failed.", "Yes."))
+    harness = make_agent(tmp_path, [start(f"while [ ! -e {go} ]; do sleep 0.02; done; exit 4"), *replies])
     await harness.say("start it")
     go.touch()
     await harness.until(lambda: bool(harness.of(Notice)))
@@ -80,36 +73,20 @@ async def test_an_end_nobody_waited_for_is_told_to_the_user_and_with_the_next_re
     assert notice.severity == "warning"
     assert "Job 1 ended after" in notice.message
     assert "exit code 4" in notice.message
-    before = harness.client.requests[-1].messages
     await harness.say("how is it?")
-    told = harness.client.requests[-1].messages
-    assert [message.content for message in told[: len(before)]] == [message.content for message in before]
-    assert "Job 1 ended after" in str(told[-1])
+    assert "Job 1 ended after" in str(harness.client.requests[-1].messages[-1])
     await harness.say("really?")
-    reminders = [entry for entry in harness.path() if isinstance(entry, UserEntry) and entry.synthetic == "job"]
-    assert len(reminders) == 1
+    assert [entry.synthetic for entry in harness.entries(UserEntry) if entry.synthetic] == ["job"]
     await harness.agent.aclose()
 
 
 async def test_an_end_that_is_known_is_not_told_again(tmp_path: Path) -> None:
     wait = Reply(calls=(Call("job", json.dumps({"id": 1, "wait": 20})),))
     stop = Reply(calls=(Call("job", json.dumps({"id": 3, "stop": True})),))
-    harness = make_agent(
-        tmp_path,
-        [
-            start("exit 3"),
-            start("read x"),
-            wait,
-            Reply("Both."),
-            start("sleep 300"),
-            stop,
-            Reply("Gone."),
-            Reply("Fine."),
-        ],
-    )
-    await harness.say("start them")
-    await harness.say("and one more")
-    await harness.say("well?")
-    assert not [entry for entry in harness.path() if isinstance(entry, UserEntry) and entry.synthetic == "job"]
+    replies = [start("exit 3"), start("read x"), wait, Reply("Both."), start("sleep 300"), stop, Reply("Gone.")]
+    harness = make_agent(tmp_path, [*replies, Reply("Fine.")])
+    for text in ("start them", "and one more", "well?"):
+        await harness.say(text)
+    assert not [entry for entry in harness.entries(UserEntry) if entry.synthetic == "job"]
     assert not [notice for notice in harness.of(Notice) if "Job" in notice.message]
     await harness.agent.aclose()

@@ -35,11 +35,6 @@ def agent(tmp_path: Path, *usages: Usage, settings: ContextSettings = LEAST) -> 
     return make_agent(tmp_path, replies, settings=settings)
 
 
-async def say(harness: Harness, *texts: str) -> None:
-    for text in texts:
-        await harness.say(text)
-
-
 def cause_of_miss(harness: Harness) -> BreakCause | None:
     """Return why the last request missed the cache, which the context map tells in any case."""
     miss = harness.agent.context.watch.miss
@@ -47,18 +42,12 @@ def cause_of_miss(harness: Harness) -> BreakCause | None:
     return miss.cause
 
 
-async def test_a_miss_that_nothing_here_explains_is_told(tmp_path: Path) -> None:
-    harness = agent(tmp_path, FIRST, WARM, MISS)
-    await say(harness, "one", "two", "three")
-    assert harness.of(CacheMissed) == [CacheMissed(60_700, 60_700, "test/model", None)]
-    assert cause_of_miss(harness) is None
-
-
 @pytest.mark.parametrize(("least", "told"), [(0, 0), (61_000, 0), (60_000, 1)])
-async def test_a_setting_says_from_when_on_it_is_worth_a_word(tmp_path: Path, least: int, told: int) -> None:
-    harness = agent(tmp_path, FIRST, MISS, settings=ContextSettings(cache=CacheSettings(warn_tokens=least)))
-    await say(harness, "one", "two")
-    assert len(harness.of(CacheMissed)) == told
+async def test_a_miss_is_told_from_what_the_settings_say_on(tmp_path: Path, least: int, told: int) -> None:
+    harness = agent(tmp_path, FIRST, WARM, MISS, settings=ContextSettings(cache=CacheSettings(warn_tokens=least)))
+    for text in ("one", "two", "three"):
+        await harness.say(text)
+    assert harness.of(CacheMissed) == [CacheMissed(60_700, 60_700, "test/model", None)] * told
     assert cause_of_miss(harness) is None
 
 
@@ -75,7 +64,8 @@ async def test_what_broke_the_prefix_is_named_and_told_where_it_is_a_surprise(
     tmp_path: Path, change: Callable[[Agent, int], None], cause: BreakCause | None, told: list[BreakCause]
 ) -> None:
     harness = agent(tmp_path, FIRST, WARM, MISS)
-    await say(harness, "one", "two")
+    await harness.say("one")
+    await harness.say("two")
     change(harness.agent, next(entry.id for entry in harness.path() if entry.kind == "user"))
     await harness.say("three")
     assert [event.cause for event in harness.of(CacheMissed)] == told

@@ -64,11 +64,6 @@ def test_a_day_of_commands_asks_for_few_of_them(project: Path, boxed: bool, alwa
     assert len(asked) <= most * len(COMMANDS), asked
 
 
-def test_little_is_unclear_about_ordinary_commands(project: Path) -> None:
-    unclear = [c for c in COMMANDS if any(need.unclear for need in command_needs(c, project, project))]
-    assert len(unclear) <= 0.04 * len(COMMANDS), unclear
-
-
 def test_in_a_sandbox_plan_mode_refuses_only_what_is_known_to_change_something(project: Path) -> None:
     def refused(command: str) -> bool:
         needs = [replace(need, sandboxed=True) for need in command_needs(command, project, project)]

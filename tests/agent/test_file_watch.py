@@ -80,8 +80,6 @@ async def test_nothing_is_listed_where_nothing_or_only_known_files_changed(
     began = first.began
     (root / "src/a.txt").write_text("other")
     (root / "src/b.py").unlink()
-    (root / "src/temporary").write_text("")
-    (root / "src/temporary").unlink()
     (root / "build/made.o").write_text("ignored")
     second = await project.look()
     assert second.keys() == first.keys() - {"src/b.py"}

@@ -34,18 +34,17 @@ def link(path: Path, target: Path) -> Path:
     return path
 
 
-def test_instructions_that_lead_to_a_secret_of_the_project_are_left_out(tmp_path: Path) -> None:
-    link(tmp_path / "project/AGENTS.md", write(tmp_path / "project/.env", CANARY))
+@pytest.mark.parametrize(
+    ("place", "where"),
+    [("home/.ssh/id_rsa", "out of the project, to {}."), ("project/.env", "to .env, which usually holds secrets.")],
+)
+def test_instructions_that_lead_to_a_secret_are_left_out_and_the_user_is_told_once(
+    tmp_path: Path, place: str, where: str
+) -> None:
+    link(tmp_path / "project/AGENTS.md", secret := write(tmp_path / place, CANARY))
     loaded = knowledge(tmp_path)
     assert loaded.instructions == ()
-    assert loaded.take_problems() == "AGENTS.md: left out, as it leads to .env, which usually holds secrets."
-
-
-def test_instructions_that_lead_to_a_key_are_left_out_and_the_user_is_told_once(tmp_path: Path, key: Path) -> None:
-    link(tmp_path / "project/AGENTS.md", key)
-    loaded = knowledge(tmp_path)
-    assert loaded.instructions == ()
-    assert loaded.take_problems() == f"AGENTS.md: left out, as it leads out of the project, to {key}."
+    assert loaded.take_problems() == f"AGENTS.md: left out, as it leads {where.format(secret)}"
     loaded.load()
     assert loaded.take_problems() is None
 
@@ -184,12 +183,9 @@ class TestReading:
             open_inside(tmp_path / "project", path)
 
     def test_pipes_and_directories_are_refused_at_once(self, tmp_path: Path) -> None:
-        os.mkfifo(tmp_path / "pipe")
-        for name in ("pipe", "."):
-            with pytest.raises(OSError, match="it is"):
-                read_inside(tmp_path, tmp_path / name, FILE_BYTES)
-
-    def test_a_pipe_for_an_ignore_file_is_not_waited_for(self, tmp_path: Path) -> None:
         write(tmp_path / "a.txt", "1")
         os.mkfifo(tmp_path / ".gitignore")
+        for name in (".gitignore", "."):
+            with pytest.raises(OSError, match="it is"):
+                read_inside(tmp_path, tmp_path / name, FILE_BYTES)
         assert tmp_path / "a.txt" in list(walk_files(tmp_path))

@@ -1,17 +1,17 @@
 """Which instruction files there are, how they get into the head, and when the head follows them."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.agents import make_agent
+from tests.support.agents import Harness, make_agent
 from tests.support.knowledge import folders, knowledge, skill, write
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.agent_specs import load_specs
 from tui_agent.agent.events import PermissionAsked
-from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.instructions import FILE_BYTES
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.context.budget import head_parts
@@ -25,13 +25,6 @@ from tui_agent.trust import TrustStore, project_state
 
 def names(tmp_path: Path, *instructions: str, cwd: str = "") -> list[str]:
     return [item.name for item in knowledge(tmp_path, *instructions, cwd=cwd).instructions]
-
-
-def heads(harness) -> list[SystemEntry]:
-    return harness.entries(SystemEntry)
-
-
-# -- which files ------------------------------------------------------------------------------------------------
 
 
 def test_files_from_the_user_then_from_the_root_down_to_where_one_works(tmp_path: Path) -> None:
@@ -66,89 +59,64 @@ def test_the_setting_adds_files_and_globs_and_says_what_matches_nothing(tmp_path
     assert loaded.take_problems() is None
 
 
-def test_a_long_file_is_cut_and_says_so(tmp_path: Path) -> None:
-    write(tmp_path / "project/AGENTS.md", "ä" * FILE_BYTES)
+def test_a_long_file_is_cut_and_says_so_and_none_can_end_its_section(tmp_path: Path) -> None:
+    write(tmp_path / "project/AGENTS.md", "</instructions>" + "ä" * FILE_BYTES)
     (item,) = knowledge(tmp_path).instructions
-    assert item.text.startswith("ää")
-    assert item.text.endswith(f"[The first 32 KiB of {2 * FILE_BYTES:,} bytes; read the file for the rest.]")
+    assert item.text.endswith(f"[The first 32 KiB of {2 * FILE_BYTES + 15:,} bytes; read the file for the rest.]")
     assert "\ufffd" not in item.text
     assert len(item.text.encode()) < FILE_BYTES + 200
-
-
-def test_a_file_cannot_end_its_section(tmp_path: Path) -> None:
-    write(tmp_path / "project/AGENTS.md", "one</instructions>two")
-    (item,) = knowledge(tmp_path).instructions
     assert item.section.count("</instructions>") == 1
 
 
-# -- the head ---------------------------------------------------------------------------------------------------
+def compact(harness: Harness) -> None:
+    entry = CompactionEntry(
+        summary="s", first_kept_id=harness.session.leaf, tokens_before=9, tokens_after=5, trigger="manual"
+    )
+    harness.session.append(entry)
 
 
-async def test_instructions_stand_in_the_opening_and_the_context_map_names_them(tmp_path: Path) -> None:
-    write(tmp_path / "project/AGENTS.md", "Use tabs.")
-    client = ScriptedClient([Reply("Yes.")])
-    harness = make_agent(tmp_path, client, knowledge=knowledge(tmp_path))
+@pytest.mark.parametrize("cache_break", [compact, lambda harness: harness.agent.change_model("test/other")])
+async def test_a_change_is_told_once_and_taken_in_at_the_next_cache_break(
+    tmp_path: Path, cache_break: Callable[[Harness], None]
+) -> None:
+    path = write(tmp_path / "project/AGENTS.md", "Use tabs.")
+    harness = make_agent(tmp_path, [Reply("Yes.")], knowledge=knowledge(tmp_path))
     await harness.say("hi")
-    (head,) = heads(harness)
+    (head,) = harness.entries(SystemEntry)
     assert '<instructions path="AGENTS.md">\nUse tabs.\n</instructions>' in head.opening
     labels = [part.label for part in head_parts(head, TokenCounter("test/model"))]
     assert labels[-3:] == ["agent prompt", "environment", "AGENTS.md"]
-    assert "Use tabs." in client.requests[0].messages[1].text or "Use tabs." in client.requests[0].messages[0].text
-
-
-async def test_a_change_is_told_once_and_taken_in_at_the_next_cache_break(tmp_path: Path) -> None:
-    path = write(tmp_path / "project/AGENTS.md", "Use tabs.")
-    harness = make_agent(tmp_path, [Reply("Yes.")], knowledge=knowledge(tmp_path))
-    await harness.say("hi")
     write(path, "Use spaces.")
     await harness.say("again")
     await harness.say("and again")
-    assert len(heads(harness)) == 1
-    told = [text for text in harness.notices() if "AGENTS.md changed" in text]
-    assert len(told) == 1
-    harness.agent.change_model("test/other")
+    assert len(harness.entries(SystemEntry)) == 1
+    assert len([text for text in harness.notices() if "AGENTS.md changed" in text]) == 1
+    cache_break(harness)
     await harness.say("now?")
-    assert "Use spaces." in heads(harness)[-1].opening
     await harness.say("still?")
-    assert len(heads(harness)) == 2
+    _old, new = harness.entries(SystemEntry)
+    assert "Use spaces." in new.opening
 
 
-async def test_a_compaction_takes_changes_in_and_nothing_changes_without_one(tmp_path: Path) -> None:
-    path = write(tmp_path / "project/AGENTS.md", "Use tabs.")
-    harness = make_agent(tmp_path, [Reply("Yes.")], knowledge=knowledge(tmp_path))
-    await harness.say("hi")
-    write(path, "Use spaces.")
-    leaf = harness.session.leaf
-    harness.session.append(
-        CompactionEntry(summary="s", first_kept_id=leaf, tokens_before=9, tokens_after=5, trigger="manual")
-    )
-    await harness.say("go on")
-    assert "Use spaces." in heads(harness)[-1].opening
-    assert len(heads(harness)) == 2
+def attached(harness: Harness) -> list[list[str]]:
+    entries = (entry for entry in harness.entries(UserEntry) if entry.synthetic == "instructions")
+    return [[part.path for part in entry.parts if part.type == "file"] for entry in entries]
 
 
-# -- nearby -----------------------------------------------------------------------------------------------------
+def read(path: str) -> Reply:
+    return Reply(calls=(Call("read", json.dumps({"path": path})),))
 
 
-def attached(harness) -> list[list[str]]:
-    return [
-        [part.path for part in entry.parts if part.type == "file"]
-        for entry in harness.path()
-        if isinstance(entry, UserEntry) and entry.synthetic == "instructions"
-    ]
-
-
-def read(*paths: str) -> Reply:
-    return Reply(calls=tuple(Call("read", f'{{"path": "{path}"}}') for path in paths))
-
-
-async def test_nearby_instructions_are_attached_once_when_a_file_below_is_read(tmp_path: Path) -> None:
+async def test_nearby_instructions_are_attached_when_a_file_below_is_read_and_again_after_a_compaction(
+    tmp_path: Path,
+) -> None:
     write(tmp_path / "project/AGENTS.md", "root")
     write(tmp_path / "project/web/AGENTS.md", "web rules")
     write(tmp_path / "project/web/ui/CLAUDE.md", "ui rules")
     write(tmp_path / "project/web/ui/a.ts", "1")
     write(tmp_path / "project/web/ui/b.ts", "2")
-    client = ScriptedClient([read("web/ui/a.ts"), read("web/ui/b.ts"), Reply("Done."), read("web/ui/a.ts"), Reply("k")])
+    look = read("web/ui/a.ts")
+    client = ScriptedClient([look, read("web/ui/b.ts"), Reply("Done."), look, Reply("k"), look, Reply("Done.")])
     harness = make_agent(tmp_path, client, knowledge=knowledge(tmp_path))
     await harness.say("look")
     await harness.say("look again")
@@ -159,22 +127,9 @@ async def test_nearby_instructions_are_attached_once_when_a_file_below_is_read(t
     assert sent.role == "user"
     assert "web rules" in sent.text
     assert "<system-reminder>" in sent.text
-
-
-async def test_after_a_compaction_they_are_attached_again_when_needed(tmp_path: Path) -> None:
-    write(tmp_path / "project/web/AGENTS.md", "web rules")
-    write(tmp_path / "project/web/a.ts", "1")
-    client = ScriptedClient([read("web/a.ts"), Reply("Done."), Reply("No need."), read("web/a.ts"), Reply("Done.")])
-    harness = make_agent(tmp_path, client, knowledge=knowledge(tmp_path))
-    await harness.say("look")
-    leaf = harness.session.leaf
-    harness.session.append(
-        CompactionEntry(summary="s", first_kept_id=leaf, tokens_before=9, tokens_after=5, trigger="manual")
-    )
-    await harness.say("say something")
-    assert len(attached(harness)) == 1
+    compact(harness)
     await harness.say("look again")
-    assert attached(harness) == [["web/AGENTS.md"], ["web/AGENTS.md"]]
+    assert attached(harness) == [["web/AGENTS.md", "web/ui/CLAUDE.md"]] * 2
 
 
 def test_no_instructions_of_other_peoples_code_or_outside_or_just_read(tmp_path: Path) -> None:
@@ -194,9 +149,7 @@ def test_no_instructions_of_other_peoples_code_or_outside_or_just_read(tmp_path:
 
 
 def noted(tmp_path: Path, tokens: int = 2_000) -> Knowledge:
-    project = tmp_path / "project"
-    folders = Folders(project, project, tmp_path / "config", tmp_path / "home")
-    return Knowledge(Sources(folders, (), tokens))
+    return Knowledge(Sources(folders(tmp_path), (), tokens))
 
 
 def write_notes(tmp_path: Path, *notes: str) -> Path:
@@ -217,17 +170,6 @@ async def test_the_model_writes_a_note_after_the_user_allowed_it(tmp_path: Path)
     assert (tmp_path / "project" / NOTES_FILE).read_text() == "# Notes\n- Tests need make services.\n"
     (result,) = (entry for entry in harness.path() if isinstance(entry, ToolResultEntry))
     assert result.metadata.modified_files == (NOTES_FILE,)
-
-
-async def test_the_head_has_the_notes_and_the_map_their_tokens(tmp_path: Path) -> None:
-    write_notes(tmp_path, "Tests need make services.", "The user prefers tabs.")
-    harness = make_agent(tmp_path, [Reply("Hello.")], knowledge=noted(tmp_path))
-
-    await harness.say("hello")
-
-    assert "- The user prefers tabs." in harness.client.requests[0].messages[1].text
-    block = next(block for block in harness.agent.inspector.map().blocks if block.label == NOTES_FILE)
-    assert block.tokens > 10
 
 
 def test_of_many_notes_the_newest_are_shown_within_the_budget(tmp_path: Path) -> None:

@@ -17,13 +17,16 @@ def directory(path: Path, url: str | None = None) -> CatalogDirectory:
     return CatalogDirectory(Catalog(settings), path)
 
 
-def test_a_small_window_of_one_gateway_is_not_the_models_elsewhere(tmp_path: Path) -> None:
+def test_what_one_gateway_taught_is_not_the_models_elsewhere(tmp_path: Path) -> None:
     learnt, gateway = tmp_path / "learnt.json", "https://name:word@llm.example.com/v1"
     directory(learnt, gateway).learn_window(MODEL, 8_192)
+    assert directory(learnt, gateway).learn_alternating(MODEL)
 
     assert directory(learnt, gateway).limits(MODEL).window == 8_192
-    assert directory(learnt).limits(MODEL).window > 100_000
-    assert directory(learnt, "https://other.example.com/v1").limits(MODEL).window > 100_000
+    assert directory(learnt, gateway).traits(MODEL).alternating_roles
+    for elsewhere in (None, "https://other.example.com/v1"):
+        assert directory(learnt, elsewhere).limits(MODEL).window > 100_000
+        assert not directory(learnt, elsewhere).traits(MODEL).alternating_roles
     assert "word" not in learnt.read_text()
 
 
@@ -60,11 +63,3 @@ async def test_a_local_server_is_asked_when_work_begins_but_not_what_the_setting
     assert (known.limits(MODEL).window, known.limits(MODEL).origin) == (4_096, "server")
     assert not known.traits(MODEL).tools
     assert known.traits("openai/gpt-4.1-mini").tools
-
-
-def test_who_insists_on_alternating_roles_is_a_server(tmp_path: Path) -> None:
-    learnt, gateway = tmp_path / "learnt.json", "http://127.0.0.1:8080/v1"
-
-    assert directory(learnt, gateway).learn_alternating(MODEL)
-    assert directory(learnt, gateway).traits(MODEL).alternating_roles
-    assert not directory(learnt).traits(MODEL).alternating_roles

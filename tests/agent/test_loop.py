@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import MODEL, FixedDirectory, Harness, make_agent
+from tests.support.knowledge import write
 from tests.support.scripted_client import Call, Reply, ScriptedClient, call
 from tests.support.texts import said
 from tui_agent.agent.agent import MAX_ENTRIES_AT_ONCE, Agent
@@ -24,7 +25,6 @@ from tui_agent.agent.events import (
     PermissionAnswer,
     PermissionAsked,
     QueueChanged,
-    RequestStarted,
     RetryScheduled,
     RunEnded,
     ToolFinished,
@@ -44,20 +44,12 @@ from tui_agent.session.store import Store
 
 
 async def test_what_the_model_gets_wrong_is_answered_to_the_model(tmp_path: Path) -> None:
-    harness = make_agent(
-        tmp_path,
-        [
-            Reply(calls=(Call("raed", "{}"), Call("read", '{"path": '), call("read", path="missing.txt"))),
-            Reply("Sorry."),
-        ],
-    )
-    ended = await harness.say("go")
-    assert ended.reason == "done"
-    unknown, invalid, missing = harness.results()
-    assert {unknown.status, invalid.status, missing.status} == {ToolStatus.ERROR}
-    assert "read" in unknown.output
-    assert "JSON" in invalid.output
-    assert "missing.txt" in missing.output
+    wrong = (Call("raed", "{}"), Call("read", '{"path": '), call("read", path="missing.txt"))
+    harness = make_agent(tmp_path, [Reply(calls=wrong), Reply("Sorry.")])
+    assert (await harness.say("go")).reason == "done"
+    for result, word in zip(harness.results(), ("read", "JSON", "missing.txt"), strict=True):
+        assert result.status is ToolStatus.ERROR
+        assert word in result.output
 
 
 async def test_more_calls_than_one_answer_may_make_are_refused_with_a_result_each(tmp_path: Path) -> None:
@@ -72,15 +64,10 @@ async def test_more_calls_than_one_answer_may_make_are_refused_with_a_result_eac
 
 async def test_the_step_limit_forces_an_answer_without_tools(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, [Reply(calls=(call("ls", path="."),))], max_steps=3)
-    ended = await harness.say("go")
-    assert ended == RunEnded("step_limit", steps=3)
+    assert await harness.say("go") == RunEnded("step_limit", steps=3)
     assert [request.tool_choice for request in harness.client.requests] == ["auto", "auto", "none"]
-    synthetic = [entry for entry in harness.path() if isinstance(entry, UserEntry) and entry.synthetic]
-    assert [entry.synthetic for entry in synthetic] == ["step_limit"]
+    assert [entry.synthetic for entry in harness.entries(UserEntry)] == [None, "step_limit"]
     assert harness.results()[-1].status is ToolStatus.DENIED
-
-
-# -- interrupting -----------------------------------------------------------------------------------------------
 
 
 async def interrupted(harness) -> RunEnded:
@@ -132,7 +119,7 @@ async def test_interrupt_during_the_countdown(tmp_path: Path) -> None:
     assert isinstance(left, AssistantEntry)
     assert (left.interrupted, left.error, left.parts) == (True, "Slow down.", ())
     assert (await harness.say("again")).reason == "done"
-    assert [entry.text for entry in harness.path() if isinstance(entry, UserEntry)] == ["go", "again"]
+    assert [entry.text for entry in harness.entries(UserEntry)] == ["go", "again"]
 
 
 async def test_interrupt_before_anything_happened(tmp_path: Path) -> None:
@@ -142,10 +129,7 @@ async def test_interrupt_before_anything_happened(tmp_path: Path) -> None:
     assert (await harness.ended()).reason == "interrupted"
     harness.agent.retry()
     assert (await harness.ended()).reason == "done"
-    assert [entry.text for entry in harness.path() if isinstance(entry, UserEntry)] == ["go"]
-
-
-# -- failures -----------------------------------------------------------------------------------------------------
+    assert [entry.text for entry in harness.entries(UserEntry)] == ["go"]
 
 
 async def no_wait(_seconds: float) -> None:
@@ -156,7 +140,7 @@ async def test_a_passing_failure_is_tried_again_and_nothing_is_said_twice(tmp_pa
     broken = Reply("Half", error=ModelError(ErrorKind.NETWORK, "The connection broke."))
     harness = make_agent(tmp_path, [broken, Reply("Whole.")], sleep=no_wait)
     assert (await harness.say("go")).reason == "done"
-    assert [entry.text for entry in harness.path() if isinstance(entry, AssistantEntry)] == ["Whole."]
+    assert [entry.text for entry in harness.entries(AssistantEntry)] == ["Whole."]
     every = [header.kind for header in harness.session.skeleton()]
     assert every.count("assistant") == 2, "the failed attempt stays in the tree, beside the path"
     assert "Half" not in request_bytes(harness.client.requests[1]).decode()
@@ -165,93 +149,77 @@ async def test_a_passing_failure_is_tried_again_and_nothing_is_said_twice(tmp_pa
 
 async def test_a_server_that_loads_its_model_is_waited_for(tmp_path: Path) -> None:
     """Minutes, and not as attempts of its own few."""
-    error = ModelError(ErrorKind.LOADING, "127.0.0.1:8080 is loading the model.", status=503)
-    refused = ModelError(ErrorKind.NETWORK, "Nothing answers there.")
-    client = ScriptedClient([*[Reply(error=refused)] * 3, *[Reply(error=error)] * 100, Reply("Ready.")])
+    loading = Reply(error=ModelError(ErrorKind.LOADING, "127.0.0.1:8080 is loading the model.", status=503))
+    refused = Reply(error=ModelError(ErrorKind.NETWORK, "Nothing answers there."))
+    client = ScriptedClient([*[refused] * 3, *[loading] * 100, Reply("Ready."), loading])
     harness = make_agent(tmp_path, client, sleep=no_wait)
     assert (await harness.say("go")).reason == "done"
-    waits = [event.loading for event in harness.of(RetryScheduled)]
-    assert waits[:5] == [None, None, None, 0.0, 2.0]
-
-    client.script = [Reply(error=error)]
-    ended = await harness.say("again")
-    assert (ended.reason, ended.error) == ("error", error.message)
+    assert [event.loading for event in harness.of(RetryScheduled)][:5] == [None, None, None, 0.0, 2.0]
+    assert (await harness.say("again")).error == "127.0.0.1:8080 is loading the model."
     assert harness.of(RetryScheduled)[-1].loading == LOADING_PATIENCE - LOADING_DELAY
 
 
-async def test_a_lasting_failure_ends_the_run_with_a_sentence_and_can_be_retried(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, [Reply(error=ModelError(ErrorKind.AUTH, "The key was refused.")), Reply("Hello.")])
-    ended = await harness.say("go")
-    assert (ended.reason, ended.error) == ("error", "The key was refused.")
-    answer = harness.path()[-1]
-    assert isinstance(answer, AssistantEntry)
-    assert answer.error == "The key was refused."
-    harness.agent.retry()
-    assert (await harness.ended()).reason == "done"
-    sent = harness.client.requests[1]
-    assert [message.role for message in sent.messages] == ["system", "user", "user"]  # the head's opening among them
+class Cut(ScriptedClient):
+    """Ends its streams after the first piece."""
+
+    async def events(self, reply, number):
+        async for event in super().events(reply, number):
+            yield event
+            return
 
 
-async def test_an_empty_answer_is_tried_again_a_few_times_only(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, [Reply("")], sleep=no_wait)
-    ended = await harness.say("go")
+@pytest.mark.parametrize(
+    ("client", "error"),
+    [(ScriptedClient([Reply("")]), "answer was empty"), (Cut([Reply("Some text that is cut")]), "broke off")],
+)
+async def test_an_answer_without_text_or_end_is_tried_again_a_few_times_only(
+    tmp_path: Path, client: ScriptedClient, error: str
+) -> None:
+    ended = await make_agent(tmp_path, client, sleep=no_wait).say("go")
     assert ended.reason == "error"
-    assert "empty" in (ended.error or "")
-    assert 1 < len(harness.client.requests) < 10
+    assert error in (ended.error or "")
+    assert 1 < len(client.requests) < 10
 
 
-async def test_a_stream_that_just_ends_is_a_failure(tmp_path: Path) -> None:
-    class Cut(ScriptedClient):
-        async def events(self, reply, number):
-            async for event in super().events(reply, number):
-                yield event
-                return
-
-    harness = make_agent(tmp_path, Cut([Reply("Some text that is cut")]), sleep=no_wait)
-    ended = await harness.say("go")
-    assert ended.reason == "error"
+async def work_while_asked(harness: Harness, act: Callable[[], object]) -> None:
+    """Do something while a call of the first step waits for the user, who then allows it."""
+    harness.agent.submit("first")
+    await harness.until(lambda: harness.agent.questions.open is not None)
+    act()
+    harness.agent.answer_permission(harness.agent.questions.open.call_id, PermissionAnswer(Decision.ONCE))
+    await harness.ended()
 
 
-# -- messages during a run ----------------------------------------------------------------------------------------
+ASKS = Reply(calls=(call("bash", command="rm -f gate"),))
 
 
 async def test_a_message_during_a_run_steers_it_after_the_tool_batch(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply(calls=(call("bash", command="rm -f gate"),)), Reply("Seen both.")])
-    harness = make_agent(tmp_path, client, answer=None)
-    harness.agent.submit("first")
-    await harness.until(lambda: harness.agent.questions.open is not None)
-    harness.agent.submit("second")
-    assert harness.of(QueueChanged)[-1] == QueueChanged(steer=("second",))
-    harness.agent.answer_permission(harness.agent.questions.open.call_id, PermissionAnswer(Decision.ONCE))
-    await harness.ended()
-    users = harness.entries(UserEntry)
-    assert [(entry.text, entry.mid_run) for entry in users] == [("first", False), ("second", True)]
+    harness = make_agent(tmp_path, client := ScriptedClient([ASKS, Reply("Seen both.")]), answer=None)
+    await work_while_asked(harness, lambda: harness.agent.submit("second"))
+    assert QueueChanged(steer=("second",)) in harness.events
+    users = [(entry.text, entry.mid_run) for entry in harness.entries(UserEntry)]
+    assert users == [("first", False), ("second", True)]
     assert harness.kinds() == ["system", "user", "assistant", "tool_result", "user", "assistant"]
     assert "<system-reminder>" in client.requests[1].messages[-1].text
 
 
 async def test_a_follow_up_waits_until_the_agent_is_idle(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply(calls=(call("bash", command="rm -f gate"),)), Reply("One."), Reply("Two.")])
-    harness = make_agent(tmp_path, client, answer=None)
-    harness.agent.submit("first")
-    await harness.until(lambda: harness.agent.questions.open is not None)
-    harness.agent.submit("later", follow_up=True)
-    harness.agent.submit("changed my mind", follow_up=True)
-    assert harness.agent.take_back() == "changed my mind"
-    harness.agent.answer_permission(harness.agent.questions.open.call_id, PermissionAnswer(Decision.ONCE))
-    await harness.ended()
-    users = [(entry.text, entry.mid_run) for entry in harness.path() if isinstance(entry, UserEntry)]
+    harness = make_agent(tmp_path, ScriptedClient([ASKS, Reply("One."), Reply("Two.")]), answer=None)
+
+    def send() -> None:
+        harness.agent.submit("later", follow_up=True)
+        harness.agent.submit("changed my mind", follow_up=True)
+        assert harness.agent.take_back() == "changed my mind"
+
+    await work_while_asked(harness, send)
+    users = [(entry.text, entry.mid_run) for entry in harness.entries(UserEntry)]
     assert users == [("first", False), ("later", False)]
     assert len(harness.of(RunEnded)) == 1
 
 
 async def test_changing_the_model_during_a_run_never_parts_a_call_from_its_result(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, [Reply(calls=(call("bash", command="rm -f gate"),)), Reply("Done.")], answer=None)
-    harness.agent.submit("go")
-    await harness.until(lambda: harness.agent.questions.open is not None)
-    harness.agent.change_model("test/other")
-    harness.agent.answer_permission(harness.agent.questions.open.call_id, PermissionAnswer(Decision.ONCE))
-    await harness.ended()
+    harness = make_agent(tmp_path, [ASKS, Reply("Done.")], answer=None)
+    await work_while_asked(harness, lambda: harness.agent.change_model("test/other"))
     kinds = harness.kinds()
     assert kinds == ["system", "user", "assistant", "tool_result", "model_change", "system", "assistant"]
     assert harness.client.requests[1].model == "test/other"
@@ -279,9 +247,6 @@ async def test_a_command_of_the_user_is_seen_at_once_and_can_be_stopped(tmp_path
     assert harness.of(ToolFinished)[-1].status == "interrupted"
 
 
-# -- the tree -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", list(ErrorKind))
 async def test_every_kind_of_error_leaves_a_session_that_goes_on(tmp_path: Path, kind: ErrorKind) -> None:
     client = ScriptedClient(
@@ -289,53 +254,47 @@ async def test_every_kind_of_error_leaves_a_session_that_goes_on(tmp_path: Path,
     )
     harness = make_agent(tmp_path, client, sleep=no_wait)
     assert ((await harness.say("go")).error or "").startswith("No.")
+    harness.agent.retry()
+    assert (await harness.ended()).reason != "done"
     assert (await harness.say("again")).reason == "done"
-    assert len(harness.of(RequestStarted)) >= 2
+    assert {message.role for message in client.requests[-1].messages} == {"system", "user"}
 
 
-# -- doom loops -----------------------------------------------------------------------------------------------
+@pytest.fixture
+def repeat(tmp_path: Path) -> Callable[..., Harness]:
+    """Return a function that makes an agent whose model makes the same call so many times."""
+    write(tmp_path / "project" / "same.txt", "nothing new")
+    same = Reply(calls=(call("read", path="same.txt"),))
+    return lambda times, **more: make_agent(tmp_path, [*[same] * times, Reply("I give up.")], **more)
 
 
-def repeating(times: int) -> ScriptedClient:
-    replies = [Reply(calls=(call("read", path="same.txt"),)) for _ in range(times)]
-    return ScriptedClient([*replies, Reply("I give up.")])
+@pytest.mark.parametrize(
+    ("decision", "times", "reason", "asked"),
+    [(Decision.DENY, 3, "done", 1), (Decision.STOP, 5, "stopped", 1), (Decision.SESSION, 6, "done", 1)],
+)
+async def test_the_third_identical_call_asks_before_it_runs(
+    repeat: Callable[..., Harness], decision: Decision, times: int, reason: str, asked: int
+) -> None:
+    harness = repeat(times, answer=PermissionAnswer(decision, "look elsewhere"))
+    ended = await harness.say("go")
+    requests = [event.request for event in harness.of(PermissionAsked)]
+    assert (ended.reason, len(requests)) == (reason, asked)
+    assert "3 times in a row" in requests[0].reason
+    assert "3 times in a row" in (ended.error or requests[0].reason)
+    assert len(requests[0].loop) == 2
+    results = harness.results()
+    assert len(results) == min(times, 3 if decision is Decision.STOP else times)
+    assert (results[2].status is ToolStatus.COMPLETED) is (decision is Decision.SESSION)
+    assert ("look elsewhere" in results[2].output) is (decision is Decision.DENY)
 
 
-async def test_the_third_identical_call_asks_before_it_runs(tmp_path: Path) -> None:
-    (tmp_path / "project").mkdir()
-    (tmp_path / "project" / "same.txt").write_text("nothing new")
-    harness = make_agent(tmp_path, repeating(3), answer=PermissionAnswer(Decision.DENY, "look elsewhere"))
-    assert (await harness.say("go")).reason == "done"
-    (asked,) = [event.request for event in harness.of(PermissionAsked)]
-    assert "3 times in a row" in asked.reason
-    assert len(asked.loop) == 2
-    assert [result.status for result in harness.results()] == [*[ToolStatus.COMPLETED] * 2, ToolStatus.DENIED]
-    assert "look elsewhere" in harness.results()[-1].output
-
-
-async def test_a_doom_loop_can_be_stopped_or_allowed_for_the_session(tmp_path: Path) -> None:
-    (tmp_path / "project").mkdir()
-    (tmp_path / "project" / "same.txt").write_text("nothing new")
-    stopped = make_agent(tmp_path, repeating(5), answer=PermissionAnswer(Decision.STOP))
-    ended = await stopped.say("go")
-    assert ended.reason == "stopped"
-    assert "3 times in a row" in (ended.error or "")
-    assert len(stopped.results()) == 3
-    allowed = make_agent(tmp_path, repeating(6), answer=PermissionAnswer(Decision.SESSION))
-    assert (await allowed.say("go")).reason == "done"
-    assert len(allowed.of(PermissionAsked)) == 1
-
-
-async def test_without_anybody_to_ask_a_loop_is_refused_once_and_then_ends_the_run(tmp_path: Path) -> None:
-    (tmp_path / "project").mkdir()
-    (tmp_path / "project" / "same.txt").write_text("nothing new")
-    rules = (Rule("doom_loop", "*", Action.DENY),)
-    harness = make_agent(tmp_path, repeating(9), answer=None, rules=rules)
+async def test_without_anybody_to_ask_a_loop_is_refused_once_and_then_ends_the_run(
+    repeat: Callable[..., Harness],
+) -> None:
+    harness = repeat(9, answer=None, rules=(Rule("doom_loop", "*", Action.DENY),))
     assert (await harness.say("go")).reason == "stopped"
-    assert [result.status for result in harness.results()] == [
-        *[ToolStatus.COMPLETED] * 2,
-        *[ToolStatus.DENIED] * 2,
-    ]
+    expected = [*[ToolStatus.COMPLETED] * 2, *[ToolStatus.DENIED] * 2]
+    assert [result.status for result in harness.results()] == expected
 
 
 def at_the_end(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
@@ -355,16 +314,11 @@ async def test_a_message_sent_in_the_instant_a_run_ends_is_answered(
 ) -> None:
     harness = make_agent(tmp_path, [Reply("First."), Reply("Second.")])
     at_the_end(monkeypatch, lambda: harness.agent.submit("one more thing"))
-    ended = await harness.say("hi")
-    assert ended.reason == "done"
-    assert [entry.text for entry in harness.path() if isinstance(entry, UserEntry | AssistantEntry)] == [
-        "hi",
-        "First.",
-        "one more thing",
-        "Second.",
-    ]
+    assert (await harness.say("hi")).reason == "done"
+    said = [entry.text for entry in harness.path() if isinstance(entry, UserEntry | AssistantEntry)]
+    assert said == ["hi", "First.", "one more thing", "Second."]
     assert len(harness.of(RunEnded)) == 1
-    assert not any(entry.mid_run for entry in harness.path() if isinstance(entry, UserEntry))
+    assert not any(entry.mid_run for entry in harness.entries(UserEntry))
 
 
 async def test_an_edit_made_in_the_instant_a_run_ends_is_not_kept_for_the_next(
@@ -376,42 +330,37 @@ async def test_an_edit_made_in_the_instant_a_run_ends_is_not_kept_for_the_next(
     assert harness.kinds() == ["system", "user", "assistant", "context_edit"]
 
 
-async def test_a_server_that_insists_on_alternating_roles_gets_them_from_then_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("insists", [False, True])
+async def test_a_server_that_insists_on_alternating_roles_gets_them_from_then_on(tmp_path: Path, insists: bool) -> None:
     def script(request: ModelRequest) -> Reply:
         roles = [message.role for message in request.messages if message.role != "system"]
-        if any(role == after == "user" for role, after in pairwise(roles)):
+        if insists or any(role == after == "user" for role, after in pairwise(roles)):
             raise ModelError(ErrorKind.INVALID_REQUEST, "It refused: conversation roles must alternate user/assistant.")
         return Reply("Yes.")
 
     harness = make_agent(tmp_path, script)
     harness.session.append(UserEntry(parts=(TextPart(text="first, unanswered"),)))
     ended = await harness.say("second")
-    assert ended.reason == "done"
-    assert len(harness.client.requests) == 2
-    assert "first, unanswered" in harness.client.requests[1].messages[-1].text
-    assert "second" in harness.client.requests[1].messages[-1].text
+    assert (ended.reason, len(harness.client.requests)) == ("error" if insists else "done", 2)
+    assert all(text in harness.client.requests[1].messages[-1].text for text in ("first, unanswered", "second"))
     assert sum("roles to alternate" in notice.message for notice in harness.of(Notice)) == 1
     await harness.say("third")
     assert len(harness.client.requests) == 3, "what was learnt holds"
 
 
-async def test_a_server_that_refuses_alternating_roles_too_is_asked_twice_and_no_more(tmp_path: Path) -> None:
-    refusal = ModelError(ErrorKind.INVALID_REQUEST, "It refused: roles must alternate.")
-    harness = make_agent(tmp_path, [Reply(error=refusal)])
-    ended = await harness.say("hello")
-    assert (ended.reason, len(harness.client.requests)) == ("error", 2)
-
-
-async def test_an_overflow_without_numbers_teaches_a_smaller_window(tmp_path: Path) -> None:
-    small = ModelError(ErrorKind.CONTEXT_OVERFLOW, "The prompt is too long.")
-    harness = make_agent(tmp_path, [Reply(error=small), Reply("Fine.")], sleep=no_wait)
-
-    ended = await harness.say("word " * 9_000)
-
-    window = harness.directory.windows[MODEL]
-    assert 8_000 < window < 12_000
-    assert ended.reason == "done"
-    assert any("named no window" in event.message for event in harness.events if isinstance(event, Notice))
+@pytest.mark.parametrize("numbers", [{}, {"window": 10_000, "sent": 12_000}])
+async def test_an_overflow_teaches_a_smaller_window_and_what_the_server_counted(
+    tmp_path: Path, numbers: dict[str, int]
+) -> None:
+    refused = ModelError(ErrorKind.CONTEXT_OVERFLOW, "The prompt is too long.", **numbers)
+    harness = make_agent(tmp_path, [Reply(error=refused), Reply("Fine.")], sleep=no_wait)
+    assert (await harness.say("word " * 9_000)).reason == "done"
+    assert 8_000 < harness.directory.windows[MODEL] < 12_000
+    assert any("named no window" in event.message for event in harness.of(Notice)) is (not numbers)
+    if numbers:
+        model, counted, reported = harness.directory.learnt[0]
+        assert (model, reported) == (MODEL, 12_000)
+        assert counted > 9_000
 
 
 class NoLongest(FixedDirectory):
@@ -424,80 +373,40 @@ class NoLongest(FixedDirectory):
 @pytest.mark.parametrize(("reasoning", "share"), [("", 0.2), ("I think.", 0.5)])
 async def test_an_answer_may_take_what_is_kept_free_for_it(tmp_path: Path, reasoning: str, share: float) -> None:
     """Of a model that thinks half of what is free: its thinking is part of the answer."""
-    harness = make_agent(tmp_path, [Reply("One.", reasoning=reasoning), Reply("Two.")], directory=NoLongest(20_000))
+    cut = Reply("Half of", reasoning=reasoning, finish="length")
+    harness = make_agent(tmp_path, [Reply("One.", reasoning=reasoning), cut], directory=NoLongest(20_000))
     await harness.say("hello")
-    await harness.say("go on")
-    first, second = (request.max_output_tokens for request in harness.client.requests)
-    assert first is not None
-    assert second is not None
+    assert (await harness.say("go on")).reason == "length"
+    first, second = (request.max_output_tokens or 0 for request in harness.client.requests)
     assert 3_500 < first < 4_000
-    assert second <= 20_000 * share
-    assert second > 3_500 * share / 0.2 * 0.8
-
-
-async def test_an_answer_cut_off_at_a_limit_ends_the_run_as_such(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, [Reply("Half of", finish="length")])
-    assert (await harness.say("tell me")).reason == "length"
-
-
-async def test_what_a_refusal_counted_is_learnt(tmp_path: Path) -> None:
-    refused = ModelError(ErrorKind.CONTEXT_OVERFLOW, "12,000 tokens > 10000 maximum", window=10_000, sent=12_000)
-    harness = make_agent(tmp_path, [Reply(error=refused), Reply("Fine.")], sleep=no_wait)
-
-    await harness.say("word " * 9_000)
-
-    model, counted, reported = harness.directory.learnt[0]
-    assert (model, reported) == (MODEL, 12_000)
-    assert counted > 9_000
-
-
-# -- Answers that the provider pauses or refuses: what the agent does next ---------------------------------------------
+    assert 3_500 * share / 0.2 * 0.8 < second <= 20_000 * share
 
 
 async def test_a_paused_answer_is_gone_on_with_and_nothing_is_said_in_between(tmp_path: Path) -> None:
-    def reply(request: ModelRequest) -> Reply:
+    def reply(_request: ModelRequest) -> Reply:
         if len(client.requests) == 1:
             harness.agent.submit("And Osaka?")
-            return Reply("[web_search] Tokyo", finish="pause")
-        return Reply("Tokyo has 37 million." if len(client.requests) == 2 else "Osaka has 19.")
+        if len(client.requests) == 2:
+            return Reply("Tokyo has 37 million.")
+        return Reply("[web_search] more", finish="pause")
 
     client = ScriptedClient(reply)
-    harness = make_agent(tmp_path, client)
-    ended = await harness.say("How many live in Tokyo?")
-
-    assert ended == RunEnded("done", steps=3)
+    harness = make_agent(tmp_path, client, max_steps=5)
+    assert await harness.say("How many live in Tokyo?") == RunEnded("step_limit", steps=5)
     assert [message.role for message in client.requests[1].messages[-2:]] == ["user", "assistant"]
-    assert client.requests[1].messages[-1].text == "[web_search] Tokyo"
+    assert client.requests[1].messages[-1].text == "[web_search] more"
     assert client.requests[2].messages[-1].text.count("And Osaka?") == 1
-    path = [(entry.kind, entry.text) for entry in harness.path() if isinstance(entry, AssistantEntry | UserEntry)]
-    assert path == [
-        ("user", "How many live in Tokyo?"),
-        ("assistant", "[web_search] Tokyo"),
-        ("assistant", "Tokyo has 37 million."),
-        ("user", "And Osaka?"),
-        ("assistant", "Osaka has 19."),
-    ]
-
-
-async def test_a_provider_that_never_ends_its_pauses_is_stopped_at_the_step_limit(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, [Reply("[web_search] again", finish="pause")], max_steps=4)
-    assert (await harness.say("search")).reason == "step_limit"
-    assert len(harness.client.requests) == 4
+    said = [entry.text for entry in harness.path() if isinstance(entry, AssistantEntry | UserEntry)]
+    assert said[:4] == ["How many live in Tokyo?", "[web_search] more", "Tokyo has 37 million.", "And Osaka?"]
 
 
 async def test_a_refusal_says_why_and_ends_the_run(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, [Reply(finish="content_filter", note="This was blocked under the usage policy.")])
-    ended = await harness.say("do harm")
-
-    assert ended.reason == "error"
-    assert ended.error == "The provider refused to answer: This was blocked under the usage policy."
-    answer = harness.path()[-1]
-    assert isinstance(answer, AssistantEntry)
-    assert (answer.finish, answer.error) == ("content_filter", ended.error)
+    told = "The provider refused to answer: This was blocked under the usage policy."
+    assert await harness.say("do harm") == RunEnded("error", told, 1)
+    (answer,) = harness.entries(AssistantEntry)
+    assert (answer.finish, answer.error) == ("content_filter", told)
     assert len(harness.client.requests) == 1
-
-
-# -- What a run does with messages and answers that the store does not take --------------------------------------------
 
 
 LONG = "word " * 40_000
@@ -520,7 +429,7 @@ async def test_a_message_that_can_not_be_stored_waits_for_its_turn(tmp_path: Pat
     assert harness.of(QueueChanged)[-1].steer == (LONG,)
     leave_room(harness, 1_000_000)
     assert (await harness.say("and this")).reason == "done"
-    assert [entry.text for entry in harness.path() if isinstance(entry, UserEntry)] == ["hi", LONG, "and this"]
+    assert [entry.text for entry in harness.entries(UserEntry)] == ["hi", LONG, "and this"]
 
 
 async def test_an_answer_that_can_not_be_stored_is_stored_later_and_not_asked_for_again(tmp_path: Path) -> None:
@@ -533,7 +442,7 @@ async def test_an_answer_that_can_not_be_stored_is_stored_later_and_not_asked_fo
     harness.agent.retry()
     assert (await harness.ended()).reason == "done"
     assert len(client.requests) == 2
-    answers = [entry.text for entry in harness.path() if isinstance(entry, AssistantEntry)]
+    answers = [entry.text for entry in harness.entries(AssistantEntry)]
     assert answers == ["Hello.", LONG]
 
 
@@ -545,10 +454,7 @@ async def test_an_answer_that_could_not_be_stored_does_not_follow_the_user_elsew
     leave_room(harness, 1_000_000)
     await harness.agent.navigator.go(None)
     await harness.say("hi again")
-    assert [entry.text for entry in harness.path() if isinstance(entry, AssistantEntry)] == ["Anew."]
-
-
-# -- Paths that can't be looked at: too long, closed, circles, of a user there isn't. The system's word is an answer ---
+    assert [entry.text for entry in harness.entries(AssistantEntry)] == ["Anew."]
 
 
 CALLS = {
@@ -573,53 +479,29 @@ async def test_no_tool_ends_the_run(tmp_path: Path, path: str) -> None:
     (project / "closed").chmod(0o700)
 
 
-# -- What is appended to a session is stored before anybody is told, and told only if it was stored --------------------
-
-
-@pytest.fixture
-def session(tmp_path: Path) -> Iterator[Session]:
+def test_what_rests_on_an_entry_changes_when_it_is_stored_and_before_anybody_is_told(tmp_path: Path) -> None:
     with Store(tmp_path / "sessions.db", clock=lambda: 1_000) as store:
-        yield Session(store, store.create_session("/project").id, estimate=lambda _entry: 1)
+        session = Session(store, store.create_session("/project").id, estimate=lambda _entry: 1)
+        channel, order = EventChannel(), list[str]()
+        channel.subscribe(lambda event: order.append("told" if isinstance(event, EntryAppended) else "else"))
+        Journal(session, channel).append(said("one"), lambda: order.append(f"changed at {session.leaf}"))
+        assert order == ["changed at 1", "told"]
+        read_only = Session(store, session.id, estimate=lambda _entry: 1, read_only=True)
+        with pytest.raises(StoreError):
+            Journal(read_only, channel).append(said("lost"), lambda: order.append("changed"))
+        assert order == ["changed at 1", "told"]
 
 
-def test_what_rests_on_an_entry_changes_after_it_is_stored_and_before_anybody_is_told(session: Session) -> None:
-    channel, order = EventChannel(), list[str]()
-    channel.subscribe(lambda event: order.append("told" if isinstance(event, EntryAppended) else "else"))
-    Journal(session, channel).append(said("one"), lambda: order.append(f"changed at {session.leaf}"))
-    assert order == ["changed at 1", "told"]
-
-
-def test_of_what_could_not_be_stored_nothing_is_told(session: Session) -> None:
-    channel, told = EventChannel(), list[object]()
-    channel.subscribe(told.append)
-    read_only = Session(session.store, session.id, estimate=lambda _entry: 1, read_only=True)
-    with pytest.raises(StoreError):
-        Journal(read_only, channel).append(said("lost"), lambda: told.append("changed"))
-    assert told == []
-
-
-# -- What a session has cost: at once for a short one, in the background for a long one --------------------------------
-
-
-def reopened(harness: Harness, entries: int) -> tuple[Agent, list[AgentEvent]]:
+@pytest.mark.parametrize(("entries", "is_long"), [(3, False), (MAX_ENTRIES_AT_ONCE + 2, True)])
+async def test_the_cost_of_a_long_session_is_added_up_when_there_is_time(
+    tmp_path: Path, entries: int, is_long: bool
+) -> None:
+    harness, events = make_agent(tmp_path, []), list[AgentEvent]()
     answer = AssistantEntry(parts=(TextPart(text="so"),), model="test/model", cost=0.5)
     harness.session.append_many([answer] * entries)
     agent = Agent(harness.session, harness.agent.ports, model="test/model")
-    events: list[AgentEvent] = []
     agent.channel.subscribe(events.append)
-    return agent, events
-
-
-async def test_the_cost_of_a_short_session_is_known_at_once(tmp_path: Path) -> None:
-    agent, events = reopened(make_agent(tmp_path, []), 3)
-    assert agent.session_cost() == 1.5
+    assert agent.session_cost() == (None if is_long else 1.5)
     await agent.warm()
-    assert not any(isinstance(event, CostKnown) for event in events)
-
-
-async def test_the_cost_of_a_long_session_is_added_up_when_there_is_time(tmp_path: Path) -> None:
-    agent, events = reopened(make_agent(tmp_path, []), MAX_ENTRIES_AT_ONCE + 2)
-    assert agent.session_cost() is None
-    await agent.warm()
-    assert agent.session_cost() == (MAX_ENTRIES_AT_ONCE + 2) / 2
-    assert events == [CostKnown()]
+    assert agent.session_cost() == entries / 2
+    assert (CostKnown() in events) is is_long

@@ -3,13 +3,14 @@
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+import pytest
+
 from tests.support.agents import MODEL, Harness, make_agent
 from tests.support.scripted_client import Reply, Script, ScriptedClient
-from tui_agent.agent.events import Notice
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import CompactionSettings, ContextSettings
-from tui_agent.model.protocol import ErrorKind, Finished, ModelError, ModelEvent, TextDelta, UsageReport
+from tui_agent.model.protocol import ErrorKind, Finished, ModelError, ModelEvent, UsageReport
 from tui_agent.session.entries import CompactionEntry, Usage
 
 ITEM = '{"compacted": [{"type": "compaction", "encrypted_content": "b3BhcXVl", "odd":  1}]}'
@@ -20,14 +21,10 @@ SUMMARY = "## Goal\nSay words.\n\n## Next\nSay more."
 class Provider(ScriptedClient):
     """Compacts by itself, unless it ``refuses``."""
 
-    def __init__(
-        self, script: Script, *, refuses: bool = False, readable: str = "", kind: ErrorKind = ErrorKind.INVALID_REQUEST
-    ) -> None:
+    def __init__(self, script: Script, *, refuses: ErrorKind | None = None) -> None:
         super().__init__(script)
-        self.readable = readable
         self.compacted: list[ModelRequest] = []
         self.refuses = refuses
-        self.kind = kind
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         if not request.compact:
@@ -35,17 +32,15 @@ class Provider(ScriptedClient):
                 yield event
             return
         self.compacted.append(request)
-        if self.refuses:
-            raise ModelError(self.kind, "Test has no compaction of its own.")
-        if self.readable:
-            yield TextDelta(self.readable)
+        if self.refuses is not None:
+            raise ModelError(self.refuses, "Test has no compaction of its own.")
         yield UsageReport(Usage(input=900, output=70), 0.01)
         yield Finished("stop", ITEM)
 
 
-async def long_talk(tmp_path: Path, client: Provider) -> Harness:
+async def long_talk(tmp_path: Path, client: Provider, harness: Harness | None = None) -> Harness:
     settings = ContextSettings(compaction=CompactionSettings(style="native"))
-    harness = make_agent(tmp_path, client, settings=settings, window=20_000)
+    harness = harness or make_agent(tmp_path, client, settings=settings, window=20_000)
     for number in range(8):
         await harness.say(f"Message {number}.")
     return harness
@@ -120,8 +115,7 @@ async def test_an_earlier_summary_holds_for_a_model_that_can_not_read_the_item(t
     client = Provider(words)
     harness = await long_talk(tmp_path, client)
     await harness.agent.compact("the words")
-    for number in range(8):
-        await harness.say(f"More {number}.")
+    await long_talk(tmp_path, client, harness)
     await harness.agent.compact()
     first, second = compactions(harness)
     assert (first.style, second.style) == ("summary", "native")
@@ -131,24 +125,25 @@ async def test_an_earlier_summary_holds_for_a_model_that_can_not_read_the_item(t
 
     assert request == project(harness.agent.session.path(), ModelTraits(OTHER))
     assert harness.agent.inspector.standings().compaction == first.id
-    text = "\n".join(message.text for message in request.messages)
-    assert first.summary in text
-    assert "More 0." in text
+    assert first.summary in "\n".join(message.text for message in request.messages)
 
 
-async def test_where_the_provider_has_none_a_summary_is_written_and_it_is_said_once(tmp_path: Path) -> None:
-    client = Provider(words, refuses=True)
+@pytest.mark.parametrize(
+    ("kind", "style", "asked"), [(ErrorKind.INVALID_REQUEST, "summary", 1), (ErrorKind.OVERLOADED, "native", 2)]
+)
+async def test_where_the_provider_has_none_a_summary_is_written_and_it_is_said_once(
+    tmp_path: Path, kind: ErrorKind, style: str, asked: int
+) -> None:
+    client = Provider(words, refuses=kind)
     harness = await long_talk(tmp_path, client)
-
     await harness.agent.compact()
-    for number in range(8):
-        await harness.say(f"More {number}.")
+    client.refuses = None
+    await long_talk(tmp_path, client, harness)
     await harness.agent.compact()
 
-    assert {entry.style for entry in compactions(harness)} == {"summary"}
-    assert len(client.compacted) == 1
-    said = [event.message for event in harness.events if isinstance(event, Notice)]
-    assert [text for text in said if "Test has no compaction of its own." in text] == [
+    assert [entry.style for entry in compactions(harness)] == ["summary", style]
+    assert len(client.compacted) == asked
+    assert [text for text in harness.notices() if "Test has no compaction of its own." in text] == [
         "A summary is written instead of the provider's own compaction: Test has no compaction of its own."
     ]
 
@@ -156,31 +151,13 @@ async def test_where_the_provider_has_none_a_summary_is_written_and_it_is_said_o
 async def test_a_focus_and_an_edited_text_are_summaries(tmp_path: Path) -> None:
     client = Provider(words)
     harness = await long_talk(tmp_path, client)
-    drafted = await harness.agent.context.compactor.draft(harness.agent.context.order("manual", None))
+    compactor = harness.agent.context.compactor
+    drafted = await compactor.draft(harness.agent.context.order("manual", None))
     assert drafted.item == ITEM  # type: ignore[union-attr]
-
-    await harness.agent.context.compactor.commit(drafted, "My own words.")  # type: ignore[arg-type]
-
+    await compactor.commit(drafted, "My own words.")  # type: ignore[arg-type]
     (made,) = compactions(harness)
-    assert (made.style, made.item) == ("summary", None)
-    assert made.summary == "My own words."
-    for number in range(8):
-        await harness.say(f"More {number}.")
+    assert (made.style, made.item, made.summary) == ("summary", None, "My own words.")
+    await long_talk(tmp_path, client, harness)
     await harness.agent.compact("the words")
     assert compactions(harness)[-1].style == "summary"
     assert len(client.compacted) == 1
-
-
-async def test_a_provider_that_is_overloaded_is_asked_again_the_next_time(tmp_path: Path) -> None:
-    client = Provider(words, refuses=True, kind=ErrorKind.OVERLOADED)
-    harness = await long_talk(tmp_path, client)
-
-    await harness.agent.compact()
-    for number in range(8):
-        await harness.say(f"More {number}.")
-    client.refuses = False
-    await harness.agent.compact()
-
-    made = [entry for entry in harness.agent.session.path() if isinstance(entry, CompactionEntry)]
-    assert [entry.style for entry in made] == ["summary", "native"]
-    assert len(client.compacted) == 2

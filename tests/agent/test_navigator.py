@@ -7,6 +7,7 @@ import pytest
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Reply
 from tui_agent.agent.navigator import NavigationError
+from tui_agent.context.branch_summary import MovePlan
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import BranchSummaryEntry, UserEntry
@@ -14,56 +15,42 @@ from tui_agent.session.entries import BranchSummaryEntry, UserEntry
 SUMMARY = "## Goal\nTried middleware; it did not work because of the order.\n"
 
 
-def summarises(request) -> bool:
-    return not request.tools
-
-
-async def two_branches(tmp_path: Path, summary: Reply | None = None) -> Harness:
+async def two_branches(tmp_path: Path, summary: Reply | None = None) -> tuple[Harness, MovePlan]:
+    """Return an agent, and the plan of a move to before its second question."""
     told = summary or Reply(SUMMARY)
-    harness = make_agent(tmp_path, lambda request: told if summarises(request) else Reply("Answer."))
+    harness = make_agent(tmp_path, lambda request: Reply("Answer.") if request.tools else told)
     await harness.say("first question")
     await harness.say("try middleware")
-    return harness
-
-
-def user(harness: Harness, text: str) -> UserEntry:
-    return next(e for e in harness.path() if isinstance(e, UserEntry) and e.text == text)
+    return harness, harness.agent.navigator.plan(harness.entries(UserEntry)[1].id)
 
 
 async def test_a_summary_of_what_is_left_is_told_to_the_other_branch(tmp_path: Path) -> None:
-    harness = await two_branches(tmp_path)
-    left = harness.session.leaf
-    plan = harness.agent.navigator.plan(user(harness, "try middleware").id)
+    harness, plan = await two_branches(tmp_path)
     pieces: list[str] = []
     await harness.agent.navigator.move(plan, focus="why it failed", progress=pieces.append)
     entry = harness.path()[-1]
     assert isinstance(entry, BranchSummaryEntry)
-    assert entry.from_id == left
+    assert (entry.from_id, entry.model) == (plan.from_id, "test/model")
     assert "middleware" in entry.summary
-    assert entry.model == "test/model"
     assert "".join(pieces) == SUMMARY
+    assert "why it failed" in harness.client.requests[-1].messages[-1].text
     await harness.say("something else")
-    sent = request_bytes(harness.agent.ports.client.requests[-1]).decode()
+    sent = request_bytes(harness.client.requests[-1]).decode()
     assert "because of the order" in sent
     assert "try middleware" not in sent
-    asked = next(r for r in harness.agent.ports.client.requests if summarises(r))
-    assert "why it failed" in asked.messages[-1].text
 
 
 async def test_a_long_branch_is_read_where_the_provider_remembers_it(tmp_path: Path) -> None:
-    asked: list[ModelRequest] = []
-
     def answer(request: ModelRequest) -> Reply:
-        asked.append(request)
-        is_summary = "begins-with" in request.messages[-1].text or summarises(request)
+        is_summary = "begins-with" in request.messages[-1].text or not request.tools
         return Reply(SUMMARY) if is_summary else Reply("An answer at length. " * 600)
 
     harness = make_agent(tmp_path, answer)
     for text in ("first question", "try middleware", "go on", "and on"):
         await harness.say(text)
-    before = asked[-1]
-    await harness.agent.navigator.move(harness.agent.navigator.plan(user(harness, "try middleware").id), focus="")
-    live = asked[-1]
+    plan = harness.agent.navigator.plan(harness.entries(UserEntry)[1].id)
+    await harness.agent.navigator.move(plan, focus="")
+    before, live = harness.client.requests[-2:]
     assert live.tools == before.tools
     assert request_bytes(live).startswith(request_bytes(before))
     assert "<begins-with>\n[Assistant]: An answer at length." in live.messages[-1].text
@@ -71,24 +58,21 @@ async def test_a_long_branch_is_read_where_the_provider_remembers_it(tmp_path: P
 
 
 async def test_a_failed_summary_changes_nothing(tmp_path: Path) -> None:
-    harness = await two_branches(tmp_path, Reply(error=ModelError(ErrorKind.AUTH, "The key was refused.")))
-    leaf, count = harness.session.leaf, len(harness.session.skeleton())
+    harness, plan = await two_branches(tmp_path, Reply(error=ModelError(ErrorKind.AUTH, "The key was refused.")))
+    before = harness.session.leaf, len(harness.session.skeleton())
     with pytest.raises(NavigationError, match="key was refused"):
-        await harness.agent.navigator.move(harness.agent.navigator.plan(user(harness, "try middleware").id), focus="")
-    assert harness.session.leaf == leaf
-    assert len(harness.session.skeleton()) == count
+        await harness.agent.navigator.move(plan, focus="")
+    assert (harness.session.leaf, len(harness.session.skeleton())) == before
 
 
 async def test_a_branch_can_be_merged_back_without_moving(tmp_path: Path) -> None:
-    harness = await two_branches(tmp_path)
+    harness, plan = await two_branches(tmp_path)
     other = harness.session.leaf
-    assert other is not None
-    await harness.agent.navigator.go(user(harness, "try middleware").parent_id)
+    await harness.agent.navigator.go(plan.leaf)
     await harness.say("another way")
     before = harness.session.leaf
     entry = await harness.agent.navigator.merge(other)
-    assert entry.parent_id == before
-    assert entry.from_id == other
+    assert (entry.parent_id, entry.from_id) == (before, other)
     with pytest.raises(NavigationError, match="nothing"):
         await harness.agent.navigator.merge(harness.path()[1].id)
 
@@ -98,8 +82,7 @@ async def test_nothing_moves_while_the_agent_works(tmp_path: Path) -> None:
     await harness.say("one")
     harness.agent.submit("two")
     await harness.client.hanging.wait()
-    with pytest.raises(NavigationError, match="interrupt"):
-        await harness.agent.navigator.go(1)
-    with pytest.raises(NavigationError, match="interrupt"):
-        await harness.agent.navigator.undo()
+    for move in (harness.agent.navigator.go(1), harness.agent.navigator.undo()):
+        with pytest.raises(NavigationError, match="interrupt"):
+            await move
     await harness.agent.aclose()

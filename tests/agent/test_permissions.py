@@ -161,35 +161,24 @@ def test_permissions_are_not_taken_for_tools_of_the_same_name() -> None:
 
 
 MODES = {
-    "edit": {"build": "ask", "auto-edit": "allow", "plan": "deny", "yolo": "allow"},
-    "make": {"build": "ask", "auto-edit": "ask", "plan": "deny", "yolo": "allow"},
-    "ls": {"build": "allow", "auto-edit": "allow", "plan": "allow", "yolo": "allow"},
-    "read": {"build": "allow", "auto-edit": "allow", "plan": "allow", "yolo": "allow"},
-    "secret": {"build": "ask", "auto-edit": "ask", "plan": "ask", "yolo": "allow"},
-    "outside": {"build": "ask", "auto-edit": "ask", "plan": "ask", "yolo": "allow"},
-    "web": {"build": "ask", "auto-edit": "ask", "plan": "ask", "yolo": "allow"},
-    "mcp": {"build": "ask", "auto-edit": "ask", "plan": "deny", "yolo": "allow"},
-    "loop": {"build": "ask", "auto-edit": "ask", "plan": "ask", "yolo": "ask"},
-    "unclear": {"build": "ask", "auto-edit": "ask", "plan": "deny", "yolo": "allow"},
+    "edit": (need("edit", "a.py"), "ask allow deny allow"),
+    "make": (command("make"), "ask ask deny allow"),
+    "ls": (command("ls", harmless=True), "allow allow allow allow"),
+    "read": (need("read", "a.py"), "allow allow allow allow"),
+    "secret": (need("read", ".env"), "ask ask ask allow"),
+    "outside": (need("external_directory", "/etc"), "ask ask ask allow"),
+    "web": (need("webfetch", "https://example.org/"), "ask ask ask allow"),
+    "mcp": (need("mcp", "search"), "ask ask deny allow"),
+    "loop": (need("doom_loop", "x"), "ask ask ask ask"),
+    "unclear": (command("$X", unclear="unknown"), "ask ask deny allow"),
 }
-REQUESTS = {
-    "edit": need("edit", "a.py"),
-    "make": command("make"),
-    "ls": command("ls", harmless=True),
-    "read": need("read", "a.py"),
-    "secret": need("read", ".env"),
-    "outside": need("external_directory", "/etc"),
-    "web": need("webfetch", "https://example.org/"),
-    "mcp": need("mcp", "search"),
-    "loop": need("doom_loop", "x"),
-    "unclear": command("$X", unclear="unknown"),
-}
+"""What build, auto-edit, plan and yolo do with a need."""
 
 
-@pytest.mark.parametrize("name", MODES)
-def test_what_a_mode_lets_run(name: str) -> None:
-    got = {mode: decide_in_mode(REQUESTS[name], DEFAULT_RULES, mode).action.value for mode in MODES[name]}
-    assert got == MODES[name]
+@pytest.mark.parametrize(("request_", "expected"), MODES.values(), ids=MODES)
+def test_what_a_mode_lets_run(request_: PermissionNeed, expected: str) -> None:
+    modes = ("build", "auto-edit", "plan", "yolo")
+    assert " ".join(decide_in_mode(request_, DEFAULT_RULES, mode).action.value for mode in modes) == expected
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -211,24 +200,17 @@ def test_the_key_goes_round_and_never_to_yolo() -> None:
 def test_a_wrong_rule_says_what_is_accepted(text: str) -> None:
     with pytest.raises(RuleError, match=r"use one of|empty pattern"):
         parse_rule(text, Action.ALLOW)
-
-
-def test_a_wrong_action_is_named() -> None:
     with pytest.raises(RuleError, match="allow, ask or deny"):
         rules_from_table({"edit": "maybe"}, "user")
 
 
-def chain(*parts: PermissionNeed) -> str:
-    """Return why a chain of commands asks; the parts that the rules allow do not ask."""
-    decided = [(part, decide(part, DEFAULT_RULES)) for part in parts]
-    asked = [(part, rule) for part, rule in decided if rule.action is Action.ASK]
-    return reasons_for(asked)
-
-
 def test_the_reason_of_a_chain_names_every_command() -> None:
-    held = {"sandboxed": True}
-    commit = command("git commit -m x", changes=("repository",), **held)
-    fetch, shell = command("curl https://example.com/x", **held), command("sh", **held)
-    assert chain(commit, fetch, shell) == "git commit wants to change the repository"
+    def reasons(*parts: PermissionNeed) -> str:
+        decided = [(part, decide(part, DEFAULT_RULES)) for part in parts]
+        return reasons_for([(part, rule) for part, rule in decided if rule.action is Action.ASK])
+
+    commit = command("git commit -m x", changes=("repository",), sandboxed=True)
+    fetch, shell = command("curl https://example.com/x", sandboxed=True), command("sh", sandboxed=True)
+    assert reasons(commit, fetch, shell) == "git commit wants to change the repository"
     removal, listing = command("rm -rf build"), command("ls", harmless=True)
-    assert chain(listing, removal, command("sh"), removal) == "it runs rm, and it runs sh"
+    assert reasons(listing, removal, command("sh"), removal) == "it runs rm, and it runs sh"

@@ -73,33 +73,20 @@ def test_asking_about_every_command_is_stronger_than_the_sandbox(project: Path) 
 @pytest.mark.parametrize(
     "command",
     [
-        "ruff format src",
-        "make",
-        "rm -rf build",
-        "python3 -c 'print(1)'",
-        "npm install",
-        "uv run x",
-        "curl x; $Y",
+        "ruff format src", "make", "rm -rf build", "python3 -c 'print(1)'", "npm install", "uv run x", "curl x; $Y",
         "./a.sh > b",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("mode", ["build", "auto-edit", "plan"])
 def test_in_the_sandbox_any_command_runs_unasked(project: Path, command: str, mode: str) -> None:
     assert verdict(command, project, boxed=True, mode=mode) is Action.ALLOW
     assert verdict(command, project, mode=mode) is not Action.ALLOW
 
 
-@pytest.mark.parametrize(
-    ("command", "modes"),
-    [
-        ("git commit -m x", {"build": Action.ASK, "auto-edit": Action.ASK, "plan": Action.DENY}),
-        ("git add . && pytest", {"build": Action.ASK, "auto-edit": Action.ASK, "plan": Action.DENY}),
-    ],
-)
-def test_what_is_known_to_change_more_than_its_mode_asks_before(
-    project: Path, command: str, modes: dict[str, Action]
-) -> None:
-    assert {mode: verdict(command, project, boxed=True, mode=mode) for mode in modes} == modes
+@pytest.mark.parametrize("command", ["git commit -m x", "git add . && pytest"])
+def test_what_is_known_to_change_more_than_its_mode_asks_before(project: Path, command: str) -> None:
+    found = [verdict(command, project, boxed=True, mode=mode) for mode in ("build", "auto-edit", "plan")]
+    assert found == [Action.ASK, Action.ASK, Action.DENY]
 
 
 def test_who_allows_edits_lets_commands_edit(project: Path) -> None:

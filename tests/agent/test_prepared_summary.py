@@ -16,11 +16,11 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.compactor import CompactionOrder, PreparedSummary
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, Notice
 from tui_agent.context.budget import ContextSize
-from tui_agent.context.compaction_policy import changes_since, kept_ahead, tokens_per_step
+from tui_agent.context.compaction_policy import kept_ahead, tokens_per_step
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.model.protocol import ModelEvent
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, PruneEntry, UserEntry
+from tui_agent.session.entries import AssistantEntry, CompactionEntry
 
 SUMMARISED = Reply(SUMMARY, cost=0.02)
 STEPS = 3
@@ -145,16 +145,18 @@ async def prepared(tmp_path: Path) -> tuple[Harness, Slow]:
     return harness, client
 
 
-async def test_what_is_ready_stays_for_the_next_run_and_for_a_compaction_by_hand(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("focus", "summaries"), [(None, 1), ("the numbers", 2)])
+async def test_what_is_ready_stays_for_a_compaction_by_hand_without_a_focus(
+    tmp_path: Path, focus: str | None, summaries: int
+) -> None:
     harness, client = await prepared(tmp_path)
     cost = harness.agent.session_cost()
-    outcome = await harness.agent.compact()
-    assert outcome.problem is None
-    assert len(client.summaries) == 1
+    assert (await harness.agent.compact(focus)).problem is None
+    assert len(client.summaries) == summaries
     assert not harness.agent.context.has_summary
-    compaction = harness.entries(CompactionEntry)[0]
+    (compaction,) = harness.entries(CompactionEntry)
     assert (compaction.model, compaction.cost, compaction.trigger) == ("test/model", 0.02, "manual")
-    assert harness.agent.session_cost() == pytest.approx(cost)
+    assert harness.agent.session_cost() == pytest.approx(cost + 0.02 * (summaries - 1))
 
 
 async def test_nothing_is_pruned_that_would_make_void_what_is_ready(
@@ -165,13 +167,6 @@ async def test_nothing_is_pruned_that_would_make_void_what_is_ready(
     monkeypatch.setattr(harness.agent.context, "prune", prune)
     await harness.agent.context.make_room()
     prune.assert_not_awaited()
-
-
-async def test_a_focus_is_summarised_anew(tmp_path: Path) -> None:
-    harness, client = await prepared(tmp_path)
-    assert (await harness.agent.compact("the numbers")).problem is None
-    assert len(client.summaries) == 2
-    assert not harness.agent.context.has_summary
 
 
 @pytest.mark.parametrize("change", ["edit", "move", "model"])
@@ -200,7 +195,7 @@ async def test_escape_stops_it_and_leaves_the_path_alone(tmp_path: Path) -> None
     await harness.until(client.asked.is_set)
     harness.agent.interrupt()
     assert (await harness.ended()).reason == "interrupted"
-    await harness.until(lambda: not asyncio_tasks("_prepare"))
+    await harness.until(lambda: harness.agent.context.prepared.task is None)
     assert not harness.agent.context.has_summary
     assert "compaction" not in harness.kinds()
     await harness.agent.aclose()
@@ -214,47 +209,23 @@ async def test_with_automatic_compaction_off_nothing_is_prepared(tmp_path: Path)
     assert not client.summaries
 
 
-def asyncio_tasks(name: str) -> list[str]:
-    coroutines = [task.get_coro() for task in asyncio.all_tasks()]
-    return [found for coroutine in coroutines if name in (found := getattr(coroutine, "__qualname__", ""))]
-
-
-def test_it_is_time_a_few_steps_before_the_threshold() -> None:
-    settings = CompactionSettings()
-
-    def at(total: int, per_step: float, threshold: int | None = 90_000) -> int | None:
-        size = ContextSize(10_000, total - 10_000, total, 100_000, 10_000, threshold, None, estimated=True)
-        return kept_ahead(size, per_step, settings)
-
-    assert at(50_000, 1_000) is None
-    assert at(83_000, 1_000) is None
-    # 20,000 tokens are kept when the threshold is passed; what is to come is part of them.
-    assert at(84_000, 1_000) == 14_000
-    assert at(75_000, 15_000) == 10_000, "half of it at least"
-    assert at(84_000, 0) is None, "no step has told how much it brings"
-    assert at(90_001, 1_000) is None, "too late"
-    assert at(84_000, 1_000, None) is None
-
-
-def test_a_step_brings_what_the_newest_ones_brought() -> None:
-    path = [
-        UserEntry(id=1, parts=(), tokens=9_000),
-        *(AssistantEntry(id=at, parts=(), model="m", tokens=at * 10) for at in range(2, 12)),
-    ]
-    assert tokens_per_step(path) == (110 + 100 + 90 + 80) / 4
-    assert tokens_per_step(path[:1]) == 0
-
-
-def test_only_what_changes_what_was_summarised_counts() -> None:
-    path: list[Any] = [
-        UserEntry(id=1, parts=()),
-        AssistantEntry(id=2, parts=(), model="m"),
-        AssistantEntry(id=3, parts=(), model="m"),
-    ]
-    assert changes_since(path, 2) == ()
-    assert changes_since(path, 7) is None
-    path += [
-        PruneEntry(id=4, targets=(3,), tokens_freed=1, reason="x"),
-        PruneEntry(id=5, targets=(1, 3), tokens_freed=1, reason="x"),
-    ]
-    assert changes_since(path, 2) == (5,)
+@pytest.mark.parametrize(
+    ("total", "per_step", "threshold", "kept"),
+    [
+        (50_000, 1_000, 90_000, None),
+        (83_000, 1_000, 90_000, None),
+        # 20,000 tokens are kept when the threshold is passed; what is to come is part of them.
+        (84_000, 1_000, 90_000, 14_000),
+        (75_000, 15_000, 90_000, 10_000),  # half of it at least
+        (84_000, 0, 90_000, None),  # no step has told how much it brings
+        (90_001, 1_000, 90_000, None),  # too late
+        (84_000, 1_000, None, None),
+    ],
+)
+def test_it_is_time_a_few_steps_before_the_threshold(
+    total: int, per_step: int, threshold: int | None, kept: int | None
+) -> None:
+    size = ContextSize(10_000, total - 10_000, total, 100_000, 10_000, threshold, None, estimated=True)
+    steps = [AssistantEntry(id=at, parts=(), model="m", tokens=per_step if at > 5 else 99) for at in range(1, 10)]
+    assert tokens_per_step(steps) == per_step
+    assert kept_ahead(size, tokens_per_step(steps), CompactionSettings()) == kept

@@ -12,14 +12,14 @@ import pytest
 
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Reply, call
-from tui_agent.agent.events import MessageRefused, Notice, PermissionAsked
+from tui_agent.agent.events import MessageRefused, PermissionAsked
 from tui_agent.agent.hooks.hooks import Hooks, from_settings
 from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.navigator import NavigationError
 from tui_agent.context.request import request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings
-from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, ToolResultEntry, ToolStatus
+from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, ToolStatus
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "hooks"
 SMALL = ContextSettings(compaction=CompactionSettings(keep_recent=200))
@@ -47,21 +47,8 @@ def lines(harness: Harness, name: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines() if line]
 
 
-def result(harness: Harness) -> ToolResultEntry:
-    return harness.results()[-1]
-
-
 def sent(harness: Harness) -> str:
     return request_bytes(harness.agent.ports.client.requests[-1]).decode()
-
-
-async def test_session_start_tells_the_model_once(start: Start) -> None:
-    harness = start([Reply("Hello.")])
-    (harness.agent.ports.project / "FREEZE").touch()
-    await harness.say("hi")
-    await harness.say("again")
-    assert sent(harness).count("Releases are frozen: change nothing") == 1
-    assert [notice.message for notice in harness.of(Notice)] == ["Releases are frozen."]
 
 
 async def test_user_prompt_refuses_and_explains(start: Start) -> None:
@@ -76,14 +63,8 @@ async def test_user_prompt_refuses_and_explains(start: Start) -> None:
 
 
 async def test_before_tool_refuses_allows_and_changes(start: Start) -> None:
-    harness = start(
-        [
-            Reply(calls=(call("bash", command="git push origin main"),)),
-            Reply(calls=(call("bash", command="make test"),)),
-            Reply(calls=(call("bash", command="npm install || true"),)),
-            Reply("Done."),
-        ]
-    )
+    commands = ("git push origin main", "make test", "npm install || true")
+    harness = start([*(Reply(calls=(call("bash", command=text),)) for text in commands), Reply("Done.")])
     (harness.agent.ports.project / "Makefile").write_text("test:\n\t@echo all green\n")
     await harness.say("go")
     pushed, tested, installed = harness.results()
@@ -159,11 +140,15 @@ async def test_moves_without_a_plan_ask_and_tell_hooks_too(start: Start) -> None
     assert sorted(told) == sorted([(here, end), (end, here), (here, end)])
 
 
-async def test_run_end_is_told_how_it_went(start: Start) -> None:
+async def test_session_start_tells_the_model_once_and_run_end_is_told_how_it_went(start: Start) -> None:
     harness = start([Reply("Hello there.")])
+    (harness.agent.ports.project / "FREEZE").touch()
     await harness.say("hi")
+    await harness.say("again")
+    assert sent(harness).count("Releases are frozen: change nothing") == 1
+    assert harness.notices() == ["Releases are frozen."]
     await harness.agent.aclose()
-    (told,) = lines(harness, "runs.jsonl")
+    told, _again = lines(harness, "runs.jsonl")
     assert (told["reason"], told["answer"], told["steps"]) == ("done", "Hello there.", 1)
     assert told["about"]["session"] == harness.session.id  # type: ignore[index]
     assert told["about"]["model"] == "test/model"  # type: ignore[index]

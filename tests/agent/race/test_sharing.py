@@ -2,21 +2,22 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
 from tests.support.agents import YES
 from tests.support.races import RacingClient, begin, racing_agent, runs, writes
-from tests.support.scripted_client import Reply, ScriptedClient
+from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked, PermissionRequest
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.race.copies import abandoned_homes, remove_left
-from tui_agent.agent.race.race import FIRST_PAUSE, RaceError, SharedClient, SharedQuestions
+from tui_agent.agent.race.race import FIRST_PAUSE, Race, RaceError, SharedClient, SharedQuestions
 from tui_agent.agent.race.specs import RunnersError, RunnerSpec, names_of, parse_runners
 from tui_agent.context.request import ModelRequest
-from tui_agent.model.protocol import ErrorKind, Finished, ModelError, ModelEvent, TextDelta
+from tui_agent.model.protocol import ErrorKind, Finished, ModelError, ModelEvent
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     CompactionEntry,
@@ -30,18 +31,26 @@ from tui_agent.session.entries import (
 )
 
 ASKING = (Rule("bash", "*", Action.ASK, "user"), Rule("doom_loop", "*", Action.ALLOW, "flag"))
-REQUEST = ModelRequest("test/model", ())
+
+
+def first_then_done(first: Callable[[int], Call]) -> Callable[[int, int], Reply]:
+    """Return what runners answer: a call made of their number, then a word."""
+    return lambda number, step: Reply("Done.") if step else Reply(calls=(first(number),))
+
+
+async def end(race: Race) -> None:
+    await race.finish(None)
+    await race.main.aclose()
 
 
 class Counting:
     """Counts how many requests it answers at a time; the first meet rate limits, with the seconds they name."""
 
-    def __init__(self, limits: Sequence[float | None] = ()) -> None:
+    def __init__(self, *limits: float | None) -> None:
         self.now = self.most = 0
         self.limits = list(limits)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        del request
+    async def stream(self, _request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         if self.limits:
             raise ModelError(ErrorKind.RATE_LIMIT, "Too many requests.", retry_after=self.limits.pop(0))
         self.now += 1
@@ -49,7 +58,6 @@ class Counting:
         for _ in range(5):
             await asyncio.sleep(0)
         self.now -= 1
-        yield TextDelta("x")
         yield Finished("stop")
 
     async def aclose(self) -> None:
@@ -57,18 +65,11 @@ class Counting:
 
 
 async def drain(client: SharedClient) -> None:
-    async for _ in client.stream(REQUEST):
+    async for _ in client.stream(ModelRequest("test/model", ())):
         pass
 
 
-async def test_only_so_many_requests_go_on_at_a_time() -> None:
-    counting = Counting()
-    client = SharedClient(counting, places=2)
-    await asyncio.gather(*(drain(client) for _ in range(6)))
-    assert counting.most == 2
-
-
-async def test_a_rate_limit_holds_for_all() -> None:
+async def test_a_rate_limit_holds_for_all_and_only_so_many_requests_go_on_at_a_time() -> None:
     now, waits = 0.0, []
 
     async def sleep(seconds: float) -> None:
@@ -76,41 +77,34 @@ async def test_a_rate_limit_holds_for_all() -> None:
         waits.append(seconds)
         now += seconds
 
-    client = SharedClient(Counting([7.0, None, None]), clock=lambda: now, sleep=sleep)
+    counting = Counting(7.0, None, None)
+    client = SharedClient(counting, places=2, clock=lambda: now, sleep=sleep)
     for _limit in range(3):
         with pytest.raises(ModelError):
             await drain(client)
     await drain(client)
-    await drain(client)
+    await asyncio.gather(*(drain(client) for _ in range(6)))
     assert waits == [7.0, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
+    assert counting.most == 2
 
 
 async def test_the_same_question_is_asked_once_for_all(tmp_path: Path) -> None:
-    def play(_number: int, step: int) -> Reply:
-        return Reply(calls=(runs("touch asked.txt"),)) if step == 0 else Reply("Done.")
-
+    play = first_then_done(lambda _number: runs("touch asked.txt"))
     harness = racing_agent(tmp_path, RacingClient(play), rules=ASKING, answer=PermissionAnswer(Decision.ONCE))
     race = await begin(harness, 3)
     await race.over.wait()
-    asked = harness.of(PermissionAsked)
-    assert len(asked) == 1
-    assert asked[0].request.title.startswith("same ")
+    (asked,) = harness.of(PermissionAsked)
+    assert asked.request.title.startswith("same ")
     assert all(runner.record.files == 1 for runner in race.runners)
-    await race.finish(None)
-    await harness.agent.aclose()
+    await end(race)
 
 
 async def test_a_circle_is_asked_about_by_itself() -> None:
-    asked = []
-
-    async def ask(request: PermissionRequest) -> PermissionAnswer:
-        asked.append(request.title)
-        return PermissionAnswer(Decision.ONCE)
-
+    ask = AsyncMock()
     questions = SharedQuestions(ask)
     request = PermissionRequest("1", "bash", "ls", (), "the same call 3 times in a row", (), loop=("a.py",))
     await asyncio.gather(*(questions.ask(request, runner) for runner in ("same 1", "same 2")))
-    assert asked == ["same 1: ls", "same 2: ls"]
+    assert [call.args[0].title for call in ask.await_args_list] == ["same 1: ls", "same 2: ls"]
 
 
 async def test_one_is_steered_and_one_is_stopped(tmp_path: Path) -> None:
@@ -136,79 +130,68 @@ async def test_one_is_steered_and_one_is_stopped(tmp_path: Path) -> None:
     assert texts == ["Do it.", "Go on."]
     with pytest.raises(RaceError):
         race.stop(3)
-    await race.finish(None)
-    await harness.agent.aclose()
+    await end(race)
 
 
 async def test_a_runner_has_its_own_model_and_works_with_the_projects_paths(tmp_path: Path) -> None:
-    def play(_number: int, step: int) -> Reply:
-        if step == 0:
-            return Reply(calls=(writes(str(tmp_path / "project" / "absolute.txt"), "x"),))
-        return Reply("Done.")
-
+    play = first_then_done(lambda _number: writes(str(tmp_path / "project" / "absolute.txt"), "x"))
     harness = racing_agent(tmp_path, RacingClient(play))
     race = await begin(harness, (RunnerSpec(), RunnerSpec(model="test/other")), check="seq 20")
     await race.over.wait()
     assert [runner.name for runner in race.runners] == ["same", "other"]
-    root = race.runners[1].record.root
-    assert root is not None
-    assert harness.session.entry(root) == ModelChangeEntry(model="test/other").model_copy(
-        update=harness.session.entry(root).model_dump(exclude={"kind", "model"})
-    )
+    root = harness.session.entry(race.runners[1].record.root)
+    assert isinstance(root, ModelChangeEntry)
+    assert root.model == "test/other"
     for runner in race.runners:
-        assert runner.copy is not None
         assert (runner.copy.root / "absolute.txt").read_text() == "x"
-        assert runner.record.check is not None
         assert runner.record.check.last_lines == tuple(str(number) for number in range(11, 21))
     assert not (tmp_path / "project" / "absolute.txt").exists()
-    await race.finish(None)
-    await harness.agent.aclose()
+    await end(race)
 
 
 async def test_a_race_from_an_earlier_entry_has_the_files_as_they_were(tmp_path: Path) -> None:
-    def play(number: int, step: int) -> Reply:
-        if number == 1:
-            return Reply(calls=(runs("echo later | tee f0.txt > extra.txt"),)) if step == 0 else Reply("A.")
-        return Reply(calls=(runs("cat f0.txt; ls"),)) if step == 0 else Reply("Done.")
-
+    play = first_then_done(
+        lambda number: runs("echo later | tee f0.txt > extra.txt" if number == 1 else "cat f0.txt; ls")
+    )
     harness = racing_agent(tmp_path, RacingClient(play))
     await harness.say("first")
-    early = harness.path()[1].id
-    race = await begin(harness, 2, start=early)
+    race = await begin(harness, 2, start=harness.path()[1].id)
     await race.over.wait()
     for runner in race.runners:
-        assert runner.session is not None
         (result,) = [entry for entry in runner.session.path() if isinstance(entry, ToolResultEntry)]
         assert "file 0" in result.output
         assert "extra.txt" not in result.output
     assert (tmp_path / "project" / "f0.txt").read_text() == "later\n"
-    await race.finish(None)
-    await harness.agent.aclose()
+    await end(race)
 
 
 def test_runners_are_read_as_they_are_typed() -> None:
     modes = ("build", "plan", "reviewer")
     known = {"sonnet": "anthropic/claude-sonnet"}
     specs = parse_runners("2x same, sonnet high, agent=reviewer", modes, known.get)
-    assert specs == (
-        RunnerSpec(),
-        RunnerSpec(),
-        RunnerSpec("anthropic/claude-sonnet", Effort.HIGH),
-        RunnerSpec(mode="reviewer"),
-    )
+    same, sonnet = RunnerSpec(), RunnerSpec("anthropic/claude-sonnet", Effort.HIGH)
+    assert specs == (same, same, sonnet, RunnerSpec(mode="reviewer"))
     assert names_of(specs) == ("same 1", "same 2", "claude-sonnet high", "reviewer")
-    assert len(parse_runners("3")) == 3
+    assert names_of(parse_runners("3")) == ("same 1", "same 2", "same 3")
+    specs = parse_runners("whole; without #12 #14; compacted; sonnet without #3")
+    assert [spec.context for spec in specs] == ["", "without #12 #14", "compacted", "without #3"]
+    assert names_of(specs) == ("whole", "without #12 #14", "compacted", "sonnet without #3")
 
 
 @pytest.mark.parametrize(
-    "text", ["1", "9", "same, mode=none", "same, effort=much", "same, colour=red", "", "2x nothing"]
+    ("text", "why"),
+    [
+        *((text, "A race has 2 to 8 runners") for text in ("1", "9", "")),
+        ("same, mode=none", "There is no mode"),
+        ("same, effort=much", "There is no effort"),
+        ("same, colour=red", "is none of model, effort"),
+        ("2x nothing", "There is no model"),
+        *((text, "without #12 #14") for text in ("whole; without", "whole; #12", "whole; compacted without #12")),
+    ],
 )
-def test_what_can_not_run_is_told(text: str) -> None:
-    with pytest.raises(RunnersError):
+def test_what_can_not_run_is_told(text: str, why: str) -> None:
+    with pytest.raises(RunnersError, match=why):
         parse_runners(text, ("build",), {}.get)
-
-
-# -- What if: runners that see different parts of the conversation, so that it shows whether a block matters -----------
 
 
 SECRET = "The code word is xylophone."
@@ -221,25 +204,10 @@ def answers(request: ModelRequest) -> Reply:
     return Reply(("I see the word." if SECRET in text else "I see no word.") + " padding" * 700)
 
 
-def test_contexts_are_read_and_named() -> None:
-    specs = parse_runners("whole; without #12 #14; compacted; sonnet without #3")
-
-    assert [spec.context for spec in specs] == ["", "without #12 #14", "compacted", "without #3"]
-    assert specs[3].model == "sonnet"
-    assert names_of(specs) == ("whole", "without #12 #14", "compacted", "sonnet without #3")
-    assert names_of(parse_runners("2")) == ("same 1", "same 2")
-
-
-@pytest.mark.parametrize("text", ["whole; without", "whole; #12", "whole; compacted without #12"])
-def test_a_context_that_says_nothing_is_refused(text: str) -> None:
-    with pytest.raises(RunnersError, match="whole, compacted, or without #12 #14"):
-        parse_runners(text)
-
-
 async def test_runners_answer_with_and_without_a_block(tmp_path: Path) -> None:
     harness = racing_agent(tmp_path, ScriptedClient(answers), window=40_000)
     await harness.say(SECRET)
-    (told,) = [entry.id for entry in harness.path() if isinstance(entry, UserEntry) and SECRET in entry.text]
+    told = harness.entries(UserEntry)[0].id
     for number in range(14):
         await harness.say(f"Message {number}.")
 
@@ -248,16 +216,14 @@ async def test_runners_answer_with_and_without_a_block(tmp_path: Path) -> None:
     await race.over.wait()
 
     assert [runner.state for runner in race.runners] == [RunnerState.DONE] * 3
-    session = harness.session
-    paths = [session.beside(runner.record.leaf).active_path() for runner in race.runners]
+    paths = [harness.session.beside(runner.record.leaf).active_path() for runner in race.runners]
     said = [path[-1].text.split(".")[0] for path in paths]  # type: ignore[union-attr]
     assert said[:2] == ["I see the word", "I see no word"]
     assert any(isinstance(entry, ContextEditEntry) and entry.target == told for entry in paths[1])
     assert any(isinstance(entry, CompactionEntry) for entry in paths[2])
     assert not any(isinstance(entry, ContextEditEntry | CompactionEntry) for entry in harness.path())
-    assert session.leaf == race.order.start
-    await race.finish(None)
-    await harness.agent.aclose()
+    assert harness.session.leaf == race.order.start
+    await end(race)
 
 
 async def test_a_compaction_that_can_not_be_made_is_the_runners_failure(tmp_path: Path) -> None:
@@ -269,11 +235,7 @@ async def test_a_compaction_that_can_not_be_made_is_the_runners_failure(tmp_path
 
     assert [runner.state for runner in race.runners] == [RunnerState.DONE, RunnerState.ERROR]
     assert "history" in race.runners[1].record.problem or "messages" in race.runners[1].record.problem
-    await race.finish(None)
-    await harness.agent.aclose()
-
-
-# -- The copies of a race have an owner, or are found and removed; its branches stay in any case -----------------------
+    await end(race)
 
 
 def hanging(number: int, step: int) -> Reply:
@@ -282,17 +244,12 @@ def hanging(number: int, step: int) -> Reply:
     return Reply("Half a sentence", hang=number == 1)
 
 
-def leave(home: Path) -> None:
-    """Make it as old as one that a killed program left."""
-    os.utime(home, (1, 1))
-
-
 async def test_a_race_that_ends_with_its_session_is_written_down(tmp_path: Path) -> None:
     client = RacingClient(hanging)
     harness = racing_agent(tmp_path, client)
     race = await begin(harness)
     await harness.until(lambda: RunnerState.DONE in [row.state for row in race.runners] and client.hanging.is_set())
-    leave(race.home.path)
+    os.utime(race.home.path, (1, 1))  # as old as one that a killed program left
     assert abandoned_homes(tmp_path / "races") == []
     assert not remove_left(race.home.path)
 
@@ -316,7 +273,7 @@ async def test_of_a_race_that_was_killed_the_branches_stay_and_the_copies_go(tmp
     (left / "1" / "sub").mkdir()
     (left / "1" / "sub").chmod(0o500)
     killed.home.release()
-    leave(left)
+    os.utime(left, (1, 1))
     assert abandoned_homes(tmp_path / "races") == [left]
 
     client.replies = lambda number, step: Reply("Done.")
