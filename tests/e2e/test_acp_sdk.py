@@ -28,7 +28,7 @@ EDITOR = Path(__file__).parents[1] / "support/editor.mjs"
 
 @pytest.mark.neighbours
 def test_the_typescript_sdk_goes_through_every_method(place: Place, warm_server: ModelServer) -> None:
-    node, sdk = neighbours.program("node"), neighbours.node_package("@agentclientprotocol/sdk")
+    node, sdk = neighbours.program("node"), neighbours.package("@agentclientprotocol/sdk")
     (place.project / "a.txt").write_text("one\ntwo\n")
     warm_server.play(
         Turn(tool_calls=(Call("read", {"path": "a.txt"}),)),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.neighbours import HOME, python_package
+from tests.support.neighbours import HOME, package
 
 SERVE = Path(__file__).parents[1] / "neighbours" / "serve_model.py"
 RESULTS = HOME / "real_server.json"
@@ -59,7 +59,7 @@ class LlamaServer:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self, size: int, slots: int = 1) -> None:
-        python_package("xllamacpp")
+        package("xllamacpp")
         command = [str(HOME / "python/bin/python"), str(SERVE), str(self.port), str(size), str(slots)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -86,7 +86,7 @@ class LlamaServer:
 @contextmanager
 def gateway(server: LlamaServer, folder: Path) -> Iterator[str]:
     """Run a LiteLLM proxy before a server; gives its address."""
-    python_package("litellm")
+    package("litellm")
     port, settings = free_port(), folder / "proxy.yaml"
     settings.write_text(PROXY.replace("URL", f"{server.url}/v1"))
     command = [str(HOME / "python/bin/litellm"), "--config", str(settings), "--host", "127.0.0.1", "--port", str(port)]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.model_script import Call, Recorded, Turn
 from tests.support.model_server import ModelServer
-from tests.support.neighbours import program, python_package
+from tests.support.neighbours import package, program
 
 pytestmark = [pytest.mark.neighbours, pytest.mark.timeout(900)]
 
@@ -29,7 +29,7 @@ def script(request: Recorded) -> Turn:
 
 
 def test_thirty_tasks_leave_thirty_patches_though_workers_are_killed(tmp_path: Path) -> None:
-    python_package("ray")
+    package("ray")
     git = ("git", "-c", "user.name=n", "-c", "user.email=e@x")
     origin, home = tmp_path / "origin", tmp_path / "home"
     for place in (origin, home):

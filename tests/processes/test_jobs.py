@@ -57,7 +57,7 @@ def only(running: Jobs) -> JobState:
 # -- start, look, stop ----------------------------------------------------------------------------------------
 
 
-async def test_a_job_goes_on_after_its_call(space: Workspace, running: Jobs, pids: Path) -> None:
+async def test_a_job_goes_on_after_its_call_until_it_is_stopped(space: Workspace, running: Jobs, pids: Path) -> None:
     result = await background(space, f"echo up; echo $$ > {pids}; exec sleep 300")
     state = only(running)
     assert result.output == f"up\n[Job 1 is running for 0 s, process {state.pid}.]"
@@ -66,28 +66,21 @@ async def test_a_job_goes_on_after_its_call(space: Workspace, running: Jobs, pid
     assert pids_in(pids) == [state.pid]
     assert alive(state.pid)
     assert "".join(space.live) == "up\n"
+    for _ in range(2):
+        assert "[Job 1 was stopped after" in (await space.call(JOB, id=1, stop=True)).output
+        assert not alive(state.pid)
 
 
-async def test_new_output_comes_once(space: Workspace, running: Jobs) -> None:
+async def test_new_output_comes_once_and_characters_whole(space: Workspace, running: Jobs) -> None:
     go = space.root / "go"
-    await background(space, f"echo one; while [ ! -e {go} ]; do sleep 0.02; done; echo two; sleep 300")
+    waits = f"while [ ! -e {go} ]; do sleep 0.02; done"
+    result = await background(space, rf"printf 'a\xc3'; {waits}; printf '\xa9b\ntwo\n'; sleep 300")
+    assert result.output.startswith("a\n[Job 1 is running")
     assert "[No new output.]" in (await space.call(JOB, id=1)).output
     go.touch()
-    await eventually(lambda: only(running).output_bytes == 8, "no more output")
-    result = await space.call(JOB, id=1)
-    assert result.output.startswith("two\n[Job 1 is running")
+    await eventually(lambda: only(running).output_bytes == 9, "no more output")
+    assert (await space.call(JOB, id=1)).output.startswith("éb\ntwo\n[Job 1 is running")
     assert "[No new output.]" in (await space.call(JOB, id=1)).output
-
-
-async def test_a_character_cut_in_two_comes_whole(space: Workspace, running: Jobs) -> None:
-    go = space.root / "go"
-    result = await background(
-        space, rf"printf 'a\xc3'; while [ ! -e {go} ]; do sleep 0.02; done; printf '\xa9b'; sleep 9"
-    )
-    assert result.output.startswith("a\n")
-    go.touch()
-    await eventually(lambda: only(running).output_bytes == 4, "no more output")
-    assert (await space.call(JOB, id=1)).output.startswith("éb\n")
 
 
 async def test_one_that_cannot_work_is_told_at_once(
@@ -124,16 +117,6 @@ async def test_waiting_ends_and_the_job_does_not(space: Workspace, running: Jobs
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert only(running).running
-
-
-async def test_stopping(space: Workspace, running: Jobs) -> None:
-    await background(space, "echo up; sleep 300")
-    pid = only(running).pid
-    result = await space.call(JOB, id=1, stop=True)
-    assert "[Job 1 was stopped after" in result.output
-    assert not alive(pid)
-    again = await space.call(JOB, id=1, stop=True)
-    assert "was stopped" in again.output
 
 
 async def test_a_stopped_job_may_clean_up(space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:

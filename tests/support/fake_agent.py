@@ -25,15 +25,9 @@ from tui_agent.session.entries import Entry, ShellEntry, TextPart, UserEntry, Us
 from tui_agent.session.session import Session
 
 SIZE = ContextSize(
-    fixed=12_000,
-    history=72_200,
-    total=84_200,
-    window=200_000,
-    reserve=20_000,
-    threshold=160_000,
-    exact_until=3,
+    fixed=12_000, history=72_200, total=84_200, window=200_000, reserve=20_000, threshold=160_000, exact_until=3,
     estimated=True,
-)
+)  # fmt: skip
 
 
 class FakeAgent(Agent):

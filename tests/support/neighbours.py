@@ -8,28 +8,21 @@ import pytest
 HOME = Path(os.environ.get("TUI_AGENT_NEIGHBOURS", Path(__file__).parents[2] / ".venv" / "neighbours"))
 
 
-def program(name: str) -> str:
-    """Return the path of an installed program, from npm or PyPI."""
-    found = [path for path in (HOME / "node_modules" / ".bin" / name, HOME / "python" / "bin" / name) if path.exists()]
-    if not found:
-        pytest.skip(f"{name} is not installed: make neighbours")
-    return str(found[0])
-
-
-def node_package(name: str) -> Path:
-    """Return the directory of an installed npm package."""
-    path = HOME / "node_modules" / name
-    if not path.is_dir():
-        pytest.skip(f"{name} is not installed: make neighbours")
-    return path
-
-
-def python_package(name: str) -> Path:
-    """Return the directory of a package from PyPI."""
-    found = next((HOME / "python").glob(f"lib/python*/site-packages/{name}"), None)
+def _installed(name: str, *patterns: str) -> Path:
+    found = next((path for pattern in patterns for path in HOME.glob(pattern)), None)
     if found is None:
         pytest.skip(f"{name} is not installed: make neighbours")
     return found
+
+
+def program(name: str) -> str:
+    """Return the path of an installed program, from npm or PyPI."""
+    return str(_installed(name, f"node_modules/.bin/{name}", f"python/bin/{name}"))
+
+
+def package(name: str) -> Path:
+    """Return the directory of an installed package, from npm or PyPI."""
+    return _installed(name, f"node_modules/{name}", f"python/lib/python*/site-packages/{name}")
 
 
 def environment(home: Path) -> dict[str, str]:

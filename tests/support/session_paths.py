@@ -48,9 +48,8 @@ class PathBuilder:
         return self.add(UserEntry(parts=(TextPart(text=text),), tokens=_tokens(text, tokens), **fields))
 
     def say(self, text: str, tokens: int | None = None, **fields: Any) -> AssistantEntry:
-        return self.add(
-            AssistantEntry(parts=(TextPart(text=text),), model=MODEL, tokens=_tokens(text, tokens), **fields)
-        )
+        fields["tokens"] = _tokens(text, tokens)
+        return self.add(AssistantEntry(parts=(TextPart(text=text),), model=MODEL, **fields))
 
     def call(self, *calls: tuple[str, dict[str, Any] | str], text: str = "", **fields: Any) -> AssistantEntry:
         """Append an answer that asks for calls, each a tool and its arguments (an object or raw text)."""
@@ -84,21 +83,12 @@ class PathBuilder:
 
     def compaction(self, summary: str, first_kept_id: int | None, **fields: Any) -> CompactionEntry:
         base: dict[str, Any] = {"tokens_before": 100, "tokens_after": 10, "trigger": "threshold", "model": MODEL}
-        return self.add(
-            CompactionEntry(
-                summary=summary, first_kept_id=first_kept_id, tokens=_tokens(summary, None), **(base | fields)
-            )
-        )
+        base["tokens"] = _tokens(summary, None)
+        return self.add(CompactionEntry(summary=summary, first_kept_id=first_kept_id, **(base | fields)))
 
     def branch_summary(self, summary: str, from_id: int, details: SummaryDetails | None = None) -> BranchSummaryEntry:
-        return self.add(
-            BranchSummaryEntry(
-                summary=summary,
-                from_id=from_id,
-                details=details or SummaryDetails(),
-                tokens=_tokens(summary, None),
-            )
-        )
+        tokens, details = _tokens(summary, None), details or SummaryDetails()
+        return self.add(BranchSummaryEntry(summary=summary, from_id=from_id, details=details, tokens=tokens))
 
     def model(self, model: str) -> ModelChangeEntry:
         return self.add(ModelChangeEntry(model=model))

@@ -47,13 +47,9 @@ def called(number: int, tool: str, title: str, **meta: Any) -> tuple[AssistantEn
     """Return a call without a word, and its result."""
     call = ToolCallPart(call_id=f"c{number}", tool=tool, arguments=f'{{"path": "{title}"}}')
     result = ToolResultEntry(
-        call_id=f"c{number}",
-        tool=tool,
-        status=ToolStatus.COMPLETED,
-        output=f"output of {tool} {number}",
-        title=title,
+        call_id=f"c{number}", tool=tool, status=ToolStatus.COMPLETED, output=f"output of {tool} {number}", title=title,
         metadata=ToolMetadata(**meta),
-    )
+    )  # fmt: skip
     return answered("", call, cost=None), result
 
 
@@ -80,30 +76,17 @@ def plant(session: Session) -> dict[str, int]:
     for number in range(10, 19):
         late += called(number, "bash", f"make step{number}")
     middle = session.append_many([*late, answered("The xylophone plays: 中文字 and more.")])
-    compaction = session.append(
-        CompactionEntry(
-            summary="## Goal\nMiddleware is done.",
-            first_kept_id=middle[-1].id,
-            tokens_before=96_000,
-            tokens_after=14_000,
-            trigger="threshold",
-        )
-    )
+    sizes = {"tokens_before": 96_000, "tokens_after": 14_000}
+    summary, kept = "## Goal\nMiddleware is done.", middle[-1].id
+    compaction = session.append(CompactionEntry(summary=summary, first_kept_id=kept, trigger="threshold", **sizes))
     end = session.append(answered("Done with middleware."))
     session.move(tests[-1].id)
     session.label(tests[0].id, "green")
     return {
-        "question": trunk[1].id,
-        "run": trunk[-2].id,
-        "fork": fork,
-        "test": tests[0].id,
-        "leaf": tests[-1].id,
-        "middleware": other[0].id,
-        "which": other[1].id,
-        "xylophone": middle[-1].id,
-        "compaction": compaction.id,
+        "question": trunk[1].id, "run": trunk[-2].id, "fork": fork, "test": tests[0].id, "leaf": tests[-1].id,
+        "middleware": other[0].id, "which": other[1].id, "xylophone": middle[-1].id, "compaction": compaction.id,
         "end": end.id,
-    }
+    }  # fmt: skip
 
 
 FILES = {
@@ -123,17 +106,17 @@ MINE = b"# Notes\nmine\n"
 def plant_files(session: Session) -> dict[str, int]:
     """Grow the tree of ``plant``, then a turn that changed files."""
     names = plant(session)
-    changes = tuple(
-        FileChange(
-            path=path,
-            before=before and digest_of(before),
-            after=after and digest_of(after),
-            before_mode=0o644 if before else 0,
-            after_mode=0o644 if after else 0,
-        )
-        for path, (before, after) in FILES.items()
-    )
-    turn = [said("fix the files"), *called(30, "bash", "make fix"), CheckpointEntry(files=changes), answered("Fixed.")]
+    changes = []
+    for path, (before, after) in FILES.items():
+        modes = {"before_mode": 0o644 if before else 0, "after_mode": 0o644 if after else 0}
+        digests = {"before": before and digest_of(before), "after": after and digest_of(after)}
+        changes.append(FileChange(path=path, **digests, **modes))
+    turn = [
+        said("fix the files"),
+        *called(30, "bash", "make fix"),
+        CheckpointEntry(files=tuple(changes)),
+        answered("Fixed."),
+    ]
     added = session.append_many(turn)
     return names | {"before": names["leaf"], "fix": added[0].id, "leaf": added[-1].id}
 
@@ -177,9 +160,7 @@ class TreeStage:
 
     @property
     def screen(self) -> TreeScreen:
-        screen = next(screen for screen in self.stage.app.screen_stack if isinstance(screen, TreeScreen))
-        assert isinstance(screen, TreeScreen)
-        return screen
+        return next(screen for screen in self.stage.app.screen_stack if isinstance(screen, TreeScreen))
 
     @property
     def tree(self) -> SessionTree:

@@ -49,59 +49,28 @@ def conversation() -> list[Entry]:
     )
     usage = Usage(input=4_000, cache_read=46_000, output=210)
     model = "anthropic/claude-sonnet-4-5"
+    told = "The redirect dropped `next` because it was built from a **constant**.\n"
+    result = partial(ToolResultEntry, status=ToolStatus.COMPLETED, started_at=0)
     return [
         UserEntry(parts=(TextPart(text="The login redirect loses the query string. Find out why."),)),
         AssistantEntry(parts=calls, model=model, usage=usage, cost=0.02, finish="tool_calls"),
-        ToolResultEntry(
-            call_id="1",
-            tool="grep",
-            status=ToolStatus.COMPLETED,
-            output="src/auth/views.py:41: ...",
-            title='"next=" src',
-            metadata=ToolMetadata(count=12),
-            started_at=0,
-            ended_at=100,
-        ),
-        ToolResultEntry(
-            call_id="2",
-            tool="edit",
-            status=ToolStatus.COMPLETED,
-            output="done",
-            title="src/auth/views.py",
-            metadata=ToolMetadata(path="src/auth/views.py", diff=DIFF, additions=1, deletions=1),
-            started_at=0,
-            ended_at=40,
-        ),
-        AssistantEntry(
-            parts=(TextPart(text="The redirect dropped `next` because it was built from a **constant**.\n"),),
-            model=model,
-            usage=usage,
-            cost=0.02,
-        ),
-    ]
+        result(call_id="1", tool="grep", output="src/auth/views.py:41: ...", title='"next=" src',
+               metadata=ToolMetadata(count=12), ended_at=100),
+        result(call_id="2", tool="edit", output="done", title="src/auth/views.py", ended_at=40,
+               metadata=ToolMetadata(path="src/auth/views.py", diff=DIFF, additions=1, deletions=1)),
+        AssistantEntry(parts=(TextPart(text=told),), model=model, usage=usage, cost=0.02),
+    ]  # fmt: skip
 
 
 def question_bash() -> PermissionRequest:
     command = "rm -rf build && python -m build --wheel"
-    return PermissionRequest(
-        "c1",
-        "bash",
-        command,
-        (PermissionNeed(Permission.BASH, command, command, "command"),),
-        "it runs a command",
-        (f"allow bash: {command}",),
-    )
+    needs = (PermissionNeed(Permission.BASH, command, command, "command"),)
+    return PermissionRequest("c1", "bash", command, needs, "it runs a command", (f"allow bash: {command}",))
 
 
 def question_edit() -> PermissionRequest:
-    return PermissionRequest(
-        "c2",
-        "edit",
-        "src/auth/views.py",
-        (PermissionNeed(Permission.EDIT, "src/auth/views.py", DIFF, "diff"),),
-        "it changes a file",
-        ("allow edit: *",),
-    )
+    needs = (PermissionNeed(Permission.EDIT, "src/auth/views.py", DIFF, "diff"),)
+    return PermissionRequest("c2", "edit", "src/auth/views.py", needs, "it changes a file", ("allow edit: *",))
 
 
 Act = Callable[[Stage, Any], Awaitable[None]]

@@ -112,7 +112,7 @@ def test_the_program_itself_goes_on_with_it(store: Store, session: Session, form
         server.play_function(lambda _request: Turn("Gone on."))
         if form is ExportFormat.CLAUDE_CODE:
             place = home / ".claude/projects" / re.sub(r"[^a-zA-Z0-9]", "-", os.fspath(cwd))
-            program = neighbours.node_package("@anthropic-ai/claude-code-linux-x64") / "claude"
+            program = neighbours.package("@anthropic-ai/claude-code-linux-x64") / "claude"
             command = [str(program), "-p", "now go on", "--resume", session.id]
             environ |= {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "sk-ant-x", "DISABLE_TELEMETRY": "1"}
             environ |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
