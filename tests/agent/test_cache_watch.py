@@ -20,16 +20,6 @@ WARM = Usage(input=200, cache_read=60_500, output=20)
 MISS = Usage(input=200, cache_write=60_700, output=20)
 
 
-class Clock:
-    """Milliseconds since the epoch; a test lets them pass."""
-
-    def __init__(self) -> None:
-        self.now = 1_790_000_000_000
-
-    def __call__(self) -> int:
-        return self.now
-
-
 def agent(tmp_path: Path, *usages: Usage, settings: ContextSettings = LEAST) -> Harness:
     replies = [Reply(f"Answer {number}.", usage=usage) for number, usage in enumerate(usages)]
     return make_agent(tmp_path, replies, settings=settings)
@@ -79,21 +69,21 @@ async def test_what_broke_the_prefix_is_named_and_told_where_it_is_a_surprise(
 async def test_a_cache_that_cooled_before_the_message_is_no_surprise_but_one_that_cooled_in_a_run_is(
     tmp_path: Path,
 ) -> None:
-    clock = Clock()
+    now = [1_790_000_000_000]
     slow = Reply("Wait.", calls=(Call("bash", '{"command": "true"}'),), usage=WARM)
     script = [Reply("One.", usage=FIRST), slow, Reply("Done.", usage=MISS), Reply("Late.", usage=MISS)]
-    harness = make_agent(tmp_path, script, settings=LEAST, clock=clock, session_clock=clock)
+    harness = make_agent(tmp_path, script, settings=LEAST, clock=lambda: now[0], session_clock=lambda: now[0])
     await harness.say("one")
 
     def pass_time(event: object) -> None:
         if isinstance(event, ToolFinished):
-            clock.now += 400_000
+            now[0] += 400_000
 
     unsubscribe = harness.agent.channel.subscribe(pass_time)
     await harness.say("two")
     unsubscribe()
     assert [event.cause for event in harness.of(CacheMissed)] == [BreakCause.COLD]
-    clock.now += 400_000
+    now[0] += 400_000
     await harness.say("three")
     assert len(harness.of(CacheMissed)) == 1
     assert cause_of_miss(harness) is BreakCause.COLD

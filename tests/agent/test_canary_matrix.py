@@ -17,11 +17,8 @@ from tui_agent.agent.permissions import DEFAULT_RULES, Action, decide_in_mode, v
 from tui_agent.files.sensitive import steers_programs
 from tui_agent.sandbox import Launch
 from tui_agent.sandbox.layout import MountKind
-from tui_agent.session.entries import ToolSchema
-from tui_agent.tools.base import RawInput, ToolContext
+from tui_agent.tools.base import ToolContext
 from tui_agent.tools.bash import BashInput, BashTool
-from tui_agent.tools.functions.file_tool import Declared, FileTool
-from tui_agent.tools.functions.tool_files import FoundFile
 
 MODES = ("plan", "build", "auto-edit")
 ATTACK = """
@@ -126,17 +123,3 @@ async def test_an_attack_that_runs_unasked_harms_nothing(
     assert harm(aviary, said, mode) == []
     assert victim.poll() is None
     await sandbox.aclose()
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_without_a_sandbox_a_tool_file_asks(tmp_path: Path, mode: str) -> None:
-    aviary = Aviary(tmp_path, port=0)
-    context = context_of(aviary, held_by("none", aviary, tmp_path), mode)
-    file = FoundFile(aviary.project / "tool.py", "tool.py")
-    tool = FileTool(
-        ToolSchema(name="go", description="", parameters={}), Declared(),
-        path=file.path, shown=file.shown, source=file.source,
-    )  # fmt: skip
-    needs = needs_of(tool, RawInput(values={}), context)
-    decided = {decide_in_mode(need, DEFAULT_RULES, mode, "go").action for need in needs}
-    assert (Action.DENY if mode == "plan" else Action.ASK) in decided

@@ -19,19 +19,19 @@ from tui_agent.context.tokens import TokenCounter
 from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes, with_note, without_note
 from tui_agent.places import ACTING, PLACES, Place
 from tui_agent.resources import prompt
-from tui_agent.session.entries import CompactionEntry, SystemEntry, ToolResultEntry, UserEntry
+from tui_agent.session.entries import CompactionEntry, SystemEntry, UserEntry
 from tui_agent.trust import TrustStore, project_state
 
 
-def names(tmp_path: Path, *instructions: str, cwd: str = "") -> list[str]:
-    return [item.name for item in knowledge(tmp_path, *instructions, cwd=cwd).instructions]
+def names(tmp_path: Path, cwd: str) -> list[str]:
+    return [item.name for item in knowledge(tmp_path, cwd=cwd).instructions]
 
 
 def test_files_from_the_user_then_from_the_root_down_to_where_one_works(tmp_path: Path) -> None:
     for path in ("project/AGENTS.md", "project/a/CLAUDE.md", "project/a/b/CONTEXT.md", "config/AGENTS.md", "AGENTS.md"):
         write(tmp_path / path, path)
     write(tmp_path / "home/.claude/CLAUDE.md", "from home")
-    assert names(tmp_path, cwd="a/b") == [
+    assert names(tmp_path, "a/b") == [
         (tmp_path / "config/AGENTS.md").as_posix(),
         "~/.claude/CLAUDE.md",
         "AGENTS.md",
@@ -45,7 +45,7 @@ def test_one_file_per_directory_and_no_text_twice(tmp_path: Path) -> None:
     write(tmp_path / "project/CLAUDE.md", "other")
     write(tmp_path / "project/a/CLAUDE.md", "same")
     write(tmp_path / "project/a/b/AGENTS.md", "  \n")
-    assert names(tmp_path, cwd="a/b") == ["AGENTS.md"]
+    assert names(tmp_path, "a/b") == ["AGENTS.md"]
 
 
 def test_the_setting_adds_files_and_globs_and_says_what_matches_nothing(tmp_path: Path) -> None:
@@ -145,54 +145,40 @@ def test_no_instructions_of_other_peoples_code_or_outside_or_just_read(tmp_path:
     assert loaded.nearby(["web/new.ts"], {"web/AGENTS.md"}) == ()
 
 
-# -- Notes of a project: written by the model or the user, in the head of every later session --------------------------
-
-
 def noted(tmp_path: Path, tokens: int = 2_000) -> Knowledge:
     return Knowledge(Sources(folders(tmp_path), (), tokens))
 
 
 def write_notes(tmp_path: Path, *notes: str) -> Path:
-    path = tmp_path / "project" / NOTES_FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("# Notes\n" + "".join(f"- {note}\n" for note in notes))
-    return path
+    return write(tmp_path / "project" / NOTES_FILE, "# Notes\n" + "".join(f"- {note}\n" for note in notes))
 
 
 async def test_the_model_writes_a_note_after_the_user_allowed_it(tmp_path: Path) -> None:
     call = Call("remember", json.dumps({"note": "Tests need  make services."}))
     harness = make_agent(tmp_path, [Reply(calls=(call,)), Reply("Noted.")], rules=())
-
     await harness.say("remember that")
-
-    (asked,) = (event.request for event in harness.events if isinstance(event, PermissionAsked))
+    (asked,) = (event.request for event in harness.of(PermissionAsked))
     assert "+- Tests need make services." in asked.needs[0].detail
     assert (tmp_path / "project" / NOTES_FILE).read_text() == "# Notes\n- Tests need make services.\n"
-    (result,) = (entry for entry in harness.path() if isinstance(entry, ToolResultEntry))
-    assert result.metadata.modified_files == (NOTES_FILE,)
+    assert [result.metadata.modified_files for result in harness.results()] == [(NOTES_FILE,)]
 
 
 def test_of_many_notes_the_newest_are_shown_within_the_budget(tmp_path: Path) -> None:
     write_notes(tmp_path, *(f"note number {number}" for number in range(100)))
     known = noted(tmp_path, 50)
     known.load()
-
     (section,) = known.sections(100_000, lambda text: len(text.split()))
-
-    assert "note number 99" in section
     assert "[90 older notes are in the file only.]" in section
     assert section.index("note number 98") < section.index("note number 99")
     assert noted(tmp_path, 0).sections(100_000, len) == ()
 
 
 def test_notes_that_lead_out_of_the_project_are_left_out(tmp_path: Path) -> None:
-    (tmp_path / "secret.md").write_text("- a secret\n")
     path = write_notes(tmp_path)
     path.unlink()
-    path.symlink_to(tmp_path / "secret.md")
+    path.symlink_to(write(tmp_path / "secret.md", "- a secret\n"))
     known = noted(tmp_path)
     known.load()
-
     assert known.sections(100_000, len) == ()
     assert "leads out of the project" in known.problems[0]
     with pytest.raises(NoteError):
@@ -208,9 +194,6 @@ def test_notes_are_lines_that_come_and_go() -> None:
         with pytest.raises(NoteError):
             with_note(text, wrong)
     assert notes_in(with_note("Own words.\n\n- old\n", "new")) == ["old", "new"]
-
-
-# -- What other programs' files tell the agent: read in their places, listed with them, never allowed more than here ---
 
 
 OPENCODE = """---
@@ -274,9 +257,7 @@ def test_agents_of_other_programs_get_no_more_than_they_ask_for(tmp_path: Path) 
     found = {spec.name: spec for spec in load_specs(folders(tmp_path), prompt, problems=problems)}
     assert problems == []
     reader, rev, calm = found["reader"], found["rev"], found["calm"]
-    assert reader.primary
-    assert reader.subagent
-    assert reader.model == "x/y"
+    assert (reader.primary, reader.subagent, reader.model) == (True, True, "x/y")
     assert [reader.allows(tool) for tool in ("read", "edit", "bash")] == [True, False, False]
     assert [str(rule.permission) for rule in reader.rules] == ["webfetch"]
     assert (rev.model, rev.tools, rev.primary) == (None, ("read", "grep"), False)

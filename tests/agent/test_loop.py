@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -37,10 +38,12 @@ from tui_agent.context.budget import ModelLimits
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.model.errors import LOADING_DELAY, LOADING_PATIENCE
 from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolStatus, UserEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 
 
 async def test_what_the_model_gets_wrong_is_answered_to_the_model(tmp_path: Path) -> None:
@@ -125,8 +128,7 @@ async def test_interrupt_during_the_countdown(tmp_path: Path) -> None:
 async def test_interrupt_before_anything_happened(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, [Reply("Ok.")])
     harness.agent.submit("go")
-    harness.agent.interrupt()
-    assert (await harness.ended()).reason == "interrupted"
+    assert (await interrupted(harness)).reason == "interrupted"
     harness.agent.retry()
     assert (await harness.ended()).reason == "done"
     assert [entry.text for entry in harness.entries(UserEntry)] == ["go"]
@@ -432,29 +434,23 @@ async def test_a_message_that_can_not_be_stored_waits_for_its_turn(tmp_path: Pat
     assert [entry.text for entry in harness.entries(UserEntry)] == ["hi", LONG, "and this"]
 
 
-async def test_an_answer_that_can_not_be_stored_is_stored_later_and_not_asked_for_again(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, client := ScriptedClient([Reply("Hello."), Reply(LONG)]))
-    await harness.say("hi")
-    leave_room(harness, 20)
-    assert (await harness.say("a long one, please")).reason == "error"
-    assert len(client.requests) == 2
-    leave_room(harness, 1_000_000)
-    harness.agent.retry()
-    assert (await harness.ended()).reason == "done"
-    assert len(client.requests) == 2
-    answers = [entry.text for entry in harness.entries(AssistantEntry)]
-    assert answers == ["Hello.", LONG]
-
-
-async def test_an_answer_that_could_not_be_stored_does_not_follow_the_user_elsewhere(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("goes", "answers"), [(False, ["Hello.", LONG]), (True, ["Anew."])], ids=["stays", "goes"])
+async def test_an_answer_that_can_not_be_stored_is_stored_later_unless_the_user_goes_elsewhere(
+    tmp_path: Path, goes: bool, answers: list[str]
+) -> None:
     harness = make_agent(tmp_path, [Reply("Hello."), Reply(LONG), Reply("Anew.")])
     await harness.say("hi")
     leave_room(harness, 20)
-    await harness.say("a long one, please")
+    assert (await harness.say("a long one, please")).reason == "error"
     leave_room(harness, 1_000_000)
-    await harness.agent.navigator.go(None)
-    await harness.say("hi again")
-    assert [entry.text for entry in harness.entries(AssistantEntry)] == ["Anew."]
+    if goes:
+        await harness.agent.navigator.go(None)
+        await harness.say("hi again")
+    else:
+        harness.agent.retry()
+        assert (await harness.ended()).reason == "done"
+    assert len(harness.client.requests) == 2 + goes
+    assert [entry.text for entry in harness.entries(AssistantEntry)] == answers
 
 
 CALLS = {
@@ -505,3 +501,39 @@ async def test_the_cost_of_a_long_session_is_added_up_when_there_is_time(
     await agent.warm()
     assert agent.session_cost() == entries / 2
     assert (CostKnown() in events) is is_long
+
+
+class Meet(Tool[ToolInput]):
+    """Ends once as many calls run at the same time as were expected; tells the most that ever did."""
+
+    name: ClassVar[str] = "meet"
+    description: ClassVar[str] = "Wait for the others."
+    Input = ToolInput
+    read_only: ClassVar[bool] = True
+
+    def __init__(self, expected: int) -> None:
+        self._full = asyncio.Event()
+        self._expected = expected
+        self.running = self.most = 0
+
+    def needs(self, arguments: ToolInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        return ()
+
+    async def run(self, arguments: ToolInput, context: ToolContext) -> ToolResult:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        if self.running == self._expected:
+            self._full.set()
+        await asyncio.wait_for(self._full.wait(), 60)
+        self.running -= 1
+        return ToolResult("met")
+
+
+@pytest.mark.parametrize("allowed", [1, 2, 4])
+async def test_no_more_calls_run_side_by_side_than_allowed(tmp_path: Path, allowed: int) -> None:
+    meet = Meet(expected=allowed)
+    client = ScriptedClient([Reply(calls=tuple(Call("meet", "{}") for _ in range(4))), Reply("Done.")])
+    harness = make_agent(tmp_path, client, tools=(meet,), parallel_calls=allowed)
+    await harness.say("meet")
+    assert meet.most == allowed
+    assert harness.kinds().count("tool_result") == 4

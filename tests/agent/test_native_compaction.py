@@ -50,38 +50,26 @@ def words(request: ModelRequest) -> Reply:
     return Reply("word " * 700) if request.tools else Reply(SUMMARY)
 
 
-def compactions(harness: Harness) -> list[CompactionEntry]:
-    return [entry for entry in harness.agent.session.path() if isinstance(entry, CompactionEntry)]
-
-
 async def test_the_item_goes_back_to_its_model_and_the_entries_stay(tmp_path: Path) -> None:
     client = Provider(words)
     harness = await long_talk(tmp_path, client)
-    before = harness.agent.session.leaf
-
-    outcome = await harness.agent.compact()
-
-    (made,) = compactions(harness)
-    assert outcome.problem is None
+    before = harness.session.leaf
+    assert (await harness.agent.compact()).problem is None
+    (made,) = harness.entries(CompactionEntry)
     assert (made.style, made.item, made.model, made.cost) == ("native", ITEM, MODEL, 0.01)
     assert made.preview.startswith("by the provider: ")
-    assert made.usage is not None
     assert made.usage.output == 70
     (asked,) = client.compacted
     assert made.first_kept_id not in {number for message in asked.messages for number in message.origin}
     await harness.say("Go on.")
     (summary,) = [message for message in client.requests[-1].messages if message.reasoning]
-    assert summary.reasoning == (ITEM,)
-    assert summary.origin == (made.id,)
+    assert (summary.reasoning, summary.origin) == ((ITEM,), (made.id,))
     assert "Message 0." in summary.text, "what code carries stays readable for every model"
-
-    path = harness.agent.session.active_path()
-    other = project(path, ModelTraits("other/model"))
+    other = project(harness.session.active_path(), ModelTraits("other/model"))
     assert not any(message.reasoning for message in other.messages)
     assert "Message 0." in "\n".join(message.text for message in other.messages)
-
     await harness.agent.navigator.go(before)
-    assert compactions(harness) == []
+    assert harness.entries(CompactionEntry) == []
 
 
 async def test_another_model_gets_the_entries_themselves_and_its_own_gets_the_item_again(tmp_path: Path) -> None:
@@ -89,7 +77,7 @@ async def test_another_model_gets_the_entries_themselves_and_its_own_gets_the_it
     agent = harness.agent
     whole = project(agent.session.path(), ModelTraits(MODEL))
     await agent.compact()
-    (made,) = compactions(harness)
+    (made,) = harness.entries(CompactionEntry)
     small = agent.context_size().history
 
     ahead = await agent.context.ahead(OTHER)
@@ -117,7 +105,7 @@ async def test_an_earlier_summary_holds_for_a_model_that_can_not_read_the_item(t
     await harness.agent.compact("the words")
     await long_talk(tmp_path, client, harness)
     await harness.agent.compact()
-    first, second = compactions(harness)
+    first, second = harness.entries(CompactionEntry)
     assert (first.style, second.style) == ("summary", "native")
 
     harness.agent.change_model(OTHER)
@@ -141,7 +129,7 @@ async def test_where_the_provider_has_none_a_summary_is_written_and_it_is_said_o
     await long_talk(tmp_path, client, harness)
     await harness.agent.compact()
 
-    assert [entry.style for entry in compactions(harness)] == ["summary", style]
+    assert [entry.style for entry in harness.entries(CompactionEntry)] == ["summary", style]
     assert len(client.compacted) == asked
     assert [text for text in harness.notices() if "Test has no compaction of its own." in text] == [
         "A summary is written instead of the provider's own compaction: Test has no compaction of its own."
@@ -155,9 +143,9 @@ async def test_a_focus_and_an_edited_text_are_summaries(tmp_path: Path) -> None:
     drafted = await compactor.draft(harness.agent.context.order("manual", None))
     assert drafted.item == ITEM  # type: ignore[union-attr]
     await compactor.commit(drafted, "My own words.")  # type: ignore[arg-type]
-    (made,) = compactions(harness)
+    (made,) = harness.entries(CompactionEntry)
     assert (made.style, made.item, made.summary) == ("summary", None, "My own words.")
     await long_talk(tmp_path, client, harness)
     await harness.agent.compact("the words")
-    assert compactions(harness)[-1].style == "summary"
+    assert harness.entries(CompactionEntry)[-1].style == "summary"
     assert len(client.compacted) == 1

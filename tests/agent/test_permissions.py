@@ -56,23 +56,28 @@ def always(*asked: PermissionNeed) -> tuple[Rule, ...]:
     return session_rules([(request, decide(request, DEFAULT_RULES)) for request in asked])
 
 
-def test_always_allows_the_family_of_a_command_and_nothing_more() -> None:
-    (rule,) = always(command("git commit -m x", always="git commit *"))
-    assert str(rule) == "allow bash: git commit *"
-    assert action(command("git commit --amend"), rule) is Action.ALLOW
-    assert action(command("git commit"), rule) is Action.ALLOW
-    assert action(command("git commit-tree x"), rule) is Action.ASK
-    assert action(command("git push"), rule) is Action.ASK
+GIT = [command(text) for text in ("git commit --amend", "git commit", "git commit-tree x", "git push")]
+OUTSIDE = [need("external_directory", path) for path in ("/srv/data", "/srv/data/x/y", "/srv", "/srv/database")]
 
 
-def test_always_for_an_exact_command_takes_its_stars_as_they_stand() -> None:
-    (rule,) = always(command("rm *.tmp", always="rm [*].tmp"))
-    assert action(command("rm *.tmp"), rule) is Action.ALLOW
-    assert action(command("rm a.tmp"), rule) is Action.ASK
-
-
-def test_always_is_not_offered_for_what_cannot_be_understood() -> None:
-    assert always(command("git status", always="git status *"), command("$X", unclear="unknown")) == ()
+@pytest.mark.parametrize(
+    ("request_", "rule", "allowed", "asked"),
+    [
+        (command("git commit -m x", always="git commit *"), "bash: git commit *", GIT[:2], GIT[2:]),
+        # An exact command takes its stars as they stand.
+        (command("rm *.tmp", always="rm [*].tmp"), "bash: rm [*].tmp", [command("rm *.tmp")], [command("rm a.tmp")]),
+        (need("edit", "a.py"), "edit: *", [need("edit", "b/c.py")], [need("external_directory", "/etc")]),
+        (need("external_directory", "/srv/data"), "external_directory: /srv/data/*", OUTSIDE[:2], OUTSIDE[2:]),
+    ],
+)
+def test_always_allows_the_family_of_a_need_and_nothing_more(
+    request_: PermissionNeed, rule: str, allowed: list[PermissionNeed], asked: list[PermissionNeed]
+) -> None:
+    (made,) = always(request_)
+    assert str(made) == f"allow {rule}"
+    assert {action(one, made) for one in allowed} == {Action.ALLOW}
+    assert {action(one, made) for one in asked} == {Action.ASK}
+    assert always(request_, command("$X", unclear="unknown")) == (), "not offered for what cannot be understood"
 
 
 def test_only_a_rule_for_everything_covers_what_cannot_be_understood() -> None:
@@ -96,12 +101,6 @@ def test_a_rule_against_a_command_matches_its_other_spellings_and_one_for_it_doe
     assert action(spelled, Rule("bash", "rm *", Action.ALLOW, "user")) is Action.ASK
 
 
-def test_always_for_an_edit_covers_the_project_but_not_files_outside() -> None:
-    rules = always(need("edit", "a.py"))
-    assert action(need("edit", "b/c.py"), *rules) is Action.ALLOW
-    assert action(need("external_directory", "/etc"), *rules) is Action.ASK
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -117,15 +116,6 @@ def test_files_that_rule_the_program_ask_even_where_edits_are_free(path: str) ->
     assert action(request, Rule("edit", "*", Action.ALLOW, "project")) is Action.ASK
     assert action(request, Rule("edit", path, Action.ALLOW, "user")) is Action.ALLOW
     assert always(request) == (Rule("edit", path, Action.ALLOW, "session", literal=True),)
-
-
-def test_a_directory_outside_is_allowed_with_everything_in_it() -> None:
-    (rule,) = always(need("external_directory", "/srv/data"))
-    assert str(rule) == "allow external_directory: /srv/data/*"
-    for path in ("/srv/data", "/srv/data/x/y"):
-        assert action(need("external_directory", path), rule) is Action.ALLOW
-    for path in ("/srv", "/srv/database"):
-        assert action(need("external_directory", path), rule) is Action.ASK
 
 
 def test_a_project_or_an_answer_never_lifts_what_the_user_denies_and_a_flag_does() -> None:
@@ -169,6 +159,7 @@ MODES = {
     "outside": (need("external_directory", "/etc"), "ask ask ask allow"),
     "web": (need("webfetch", "https://example.org/"), "ask ask ask allow"),
     "mcp": (need("mcp", "search"), "ask ask deny allow"),
+    "tool": (need("tool", "go"), "ask ask deny allow"),
     "loop": (need("doom_loop", "x"), "ask ask ask ask"),
     "unclear": (command("$X", unclear="unknown"), "ask ask deny allow"),
 }

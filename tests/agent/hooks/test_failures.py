@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +22,6 @@ from tui_agent.agent.hooks.payloads import (
     BeforeTree,
     HookAnswer,
     SummaryAnswer,
-    UserPrompt,
     UserPromptAnswer,
     schemas,
 )
@@ -170,23 +170,19 @@ async def test_a_matcher_limits_a_hook_to_tools(tmp_path: Path) -> None:
 
 
 async def test_hooks_are_asked_in_their_order_and_see_what_the_one_before_did(tmp_path: Path) -> None:
-    def add(letter: str):
-        def before_tool(given: BeforeTool) -> BeforeToolAnswer:
-            return BeforeToolAnswer(arguments={"command": f"{given.arguments['command']}{letter}"}, decision="allow")
+    def add(letter: str, given: BeforeTool) -> BeforeToolAnswer:
+        return BeforeToolAnswer(arguments={"command": f"{given.arguments['command']}{letter}"}, decision="allow")
 
-        return {"before_tool": before_tool}
-
-    harness = make_agent(tmp_path, [Reply(calls=(bash("echo "),)), Reply("Done.")], hooks=functions(add("a"), add("b")))
+    hooks = functions(*({"before_tool": partial(add, letter)} for letter in "ab"))
+    harness = make_agent(tmp_path, [Reply(calls=(bash("echo "),)), Reply("Done.")], hooks=hooks)
     await harness.say("go")
     assert harness.results()[0].output.startswith("ab\n")
 
 
 async def test_steering_that_is_refused_leaves_the_run_going(tmp_path: Path) -> None:
-    def user_prompt(given: UserPrompt) -> UserPromptAnswer:
-        return UserPromptAnswer(block=given.prompt == "bad", message="not this")
-
+    hooks = functions({"user_prompt": lambda given: UserPromptAnswer(block=given.prompt == "bad", message="not this")})
     client = ScriptedClient([Reply(calls=(bash("touch x"),)), Reply("Done.")])
-    harness = make_agent(tmp_path, client, answer=None, hooks=functions({"user_prompt": user_prompt}))
+    harness = make_agent(tmp_path, client, answer=None, hooks=hooks)
     harness.agent.submit("good")
     await harness.until(lambda: harness.agent.questions.open is not None)
     harness.agent.submit("bad")
@@ -195,8 +191,6 @@ async def test_steering_that_is_refused_leaves_the_run_going(tmp_path: Path) -> 
     assert harness.of(MessageRefused) == [MessageRefused("bad", "not this")]
     assert [entry.text for entry in harness.path() if isinstance(entry, UserEntry)] == ["good"]
 
-
-# -- summaries --------------------------------------------------------------------------------------------------
 
 SMALL = ContextSettings(compaction=CompactionSettings(keep_recent=200))
 TOLD = "## Goal\nWhat the model itself wrote about the work so far.\n"

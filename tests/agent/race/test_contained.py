@@ -28,16 +28,13 @@ async def test_commands_find_the_copy_in_the_projects_place(tmp_path: Path) -> N
     (tmp_path / "home").mkdir()
 
     def play(_number: int, step: int) -> Reply:
-        if step == 0:
-            return Reply(
-                calls=(
-                    runs("pwd; cat f1.txt; git status --short; git log --oneline; ls node_modules | wc -l"),
-                    runs(f"echo bad > {project}/f0.txt; echo worse > node_modules/m0/0.js; echo $?"),
-                    writes(str(project / "absolute.txt"), "in the copy\n"),
-                    runs("cat absolute.txt; git add -A; git commit -qm x; true"),
-                )
-            )
-        return Reply("Done.")
+        calls = (
+            runs("pwd; cat f1.txt; git status --short; git log --oneline; ls node_modules | wc -l"),
+            runs(f"echo bad > {project}/f0.txt; echo worse > node_modules/m0/0.js; echo $?"),
+            writes(str(project / "absolute.txt"), "in the copy\n"),
+            runs("cat absolute.txt; git add -A; git commit -qm x; true"),
+        )
+        return Reply("Done.") if step else Reply(calls=calls)
 
     box = Sandbox(SandboxSettings(), cache=tmp_path / "cache", home=tmp_path / "home")
     harness = racing_agent(tmp_path, RacingClient(play), sandbox=box)
@@ -74,13 +71,11 @@ async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path)
     (tmp_path / "home").mkdir()
 
     def play(_number: int, step: int) -> Reply:
-        if step == 0:
-            read = [call("read", path=name) for name in ("local.json", "data/local.json")]
-            # No key stands in the request that asks for it.
-            write = "echo api_key: sk-ant-api03-$(printf 'a1B2c3D4%.0s' 1 2 3 4 5 6) | tee more.json >> f0.txt"
-            look = "for name in .en local.jso; do find -L . -name $name? -exec cat {} +; done; echo looked"
-            return Reply(calls=(runs(look), *read, runs(write)))
-        return Reply("Done.")
+        read = [call("read", path=name) for name in ("local.json", "data/local.json")]
+        # No key stands in the request that asks for it.
+        write = "echo api_key: sk-ant-api03-$(printf 'a1B2c3D4%.0s' 1 2 3 4 5 6) | tee more.json >> f0.txt"
+        look = "for name in .en local.jso; do find -L . -name $name? -exec cat {} +; done; echo looked"
+        return Reply("Done.") if step else Reply(calls=(runs(look), *read, runs(write)))
 
     box = Sandbox(SandboxSettings(), cache=tmp_path / "cache", home=tmp_path / "home")
     client = RacingClient(play)
