@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.support.model_client import OPENAI_KEY, READ, Provider, ask, collect, user
-from tests.support.model_server import Call, Fault, ModelServer, Turn, status
+from tests.support.model_client import OPENAI_KEY, READ, Provider, ask, collect
+from tests.support.model_server import Call, Fault, ModelServer, Turn
 from tui_agent.context.request import ContentText, ImageRef, Message
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.protocol import Finished, TextDelta, ToolCallDelta, ToolCallReady
@@ -46,30 +46,6 @@ async def test_the_openai_request_holds_what_was_asked_and_nothing_else(
     assert request.json["max_completion_tokens"] == 77
     assert request.json["tool_choice"] == "none"
     assert request.json["messages"] == [{"role": "user", "content": "hello"}]
-
-
-async def test_what_a_model_does_not_take_is_left_out(client: ProviderClient, server: ModelServer) -> None:
-    server.play(Turn("ok"))
-
-    answer = await collect(client, ask("openai/gpt-4o-mini"))
-
-    assert answer.text == "ok"
-    assert "reasoning_effort" not in server.requests[0].json
-    assert server.requests[0].json["temperature"] == 0.5
-
-
-async def test_reasoning_a_provider_refuses_is_left_out_and_the_request_sent_again(
-    client: ProviderClient, server: ModelServer
-) -> None:
-    blob = json.dumps({"thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "old"}]})
-    messages = (user("hello"), Message("assistant", (ContentText("hi"),), reasoning=(blob,)), user("again"))
-    server.play(status(400, "messages.1.content.0: Invalid `signature` in `thinking` block"), Turn("fine"))
-
-    answer = await collect(client, ask("anthropic/claude-sonnet-4-5", messages=messages))
-
-    assert answer.text == "fine"
-    assert b"thinking" in server.requests[0].body
-    assert b"thinking" not in server.requests[1].body
 
 
 async def test_tool_calls_stream_and_end_whole(client: ProviderClient, server: ModelServer, provider: Provider) -> None:

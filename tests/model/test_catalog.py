@@ -72,15 +72,17 @@ def test_prices_count_what_is_cached_and_the_size_of_the_prompt(catalog: Catalog
 
 
 URL = "https://llm.example.com"
-BEHIND_GATEWAYS: list[tuple[str, dict[str, Any]]] = [
-    ("anthropic/claude-x", {"providers": {"anthropic": ProviderSettings(base_url=URL)}}),
-    ("anthropic/claude-x", {"environ": {"ANTHROPIC_BASE_URL": URL}}),
-    ("openai/us.anthropic.claude-x-20260101-v1:0", {"providers": {"openai": ProviderSettings(base_url=f"{URL}/v1")}}),
-    ("openrouter/anthropic/claude-x:beta", {}),
-]
 
 
-@pytest.mark.parametrize(("model", "settings"), BEHIND_GATEWAYS)
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        ("anthropic/claude-x", {"providers": {"anthropic": ProviderSettings(base_url=URL)}}),
+        ("anthropic/claude-x", {"environ": {"ANTHROPIC_BASE_URL": URL}}),
+        ("openai/us.anthropic.claude-x-20260101-v1:0", {"providers": {"openai": ProviderSettings(base_url=URL)}}),
+        ("openrouter/anthropic/claude-x:beta", {}),
+    ],
+)
 def test_a_known_model_keeps_what_is_known_of_it_behind_a_gateway(
     path: Path, model: str, settings: dict[str, Any]
 ) -> None:
@@ -88,8 +90,7 @@ def test_a_known_model_keeps_what_is_known_of_it_behind_a_gateway(
     info = catalog.info(model)
 
     assert (info.context_window, info.max_output, info.origin) == (200_000, 64_000, "catalog")
-    assert info.vision
-    assert info.reasoning
+    assert (info.vision, info.reasoning) == (True, True)
     assert info.cost(Usage(input=1_000_000 // 10)) == pytest.approx(0.3)
     assert catalog.knows(model)
 
@@ -117,21 +118,30 @@ def test_a_model_anybody_may_run_has_the_window_its_server_gave_it(path: Path, u
 
 
 def test_what_a_server_said_counts_before_the_file_and_after_the_settings(path: Path) -> None:
-    url = "http://localhost:8080/v1"
+    settings = ModelSettings(base_url="http://localhost:8080/v1")
     served = ServedModels()
     told = ServedModel(name="gpt-x", window=65_536, vision=True, input_price=1e-6, output_price=2e-6)
-    served.keep(f"{url}/", {"gpt-x": told})
-    settings = ModelSettings(base_url=url)
-    catalog = Catalog({"openai/gpt-x": settings}, served=served, path=path)
-    limited = Catalog(
-        {"openai/gpt-x": settings.model_copy(update={"context_window": 16_384})}, served=served, path=path
-    )
+    served.keep(f"{settings.base_url}/", {"gpt-x": told})
+    own = settings.model_copy(update={"context_window": 16_384})
 
-    info = catalog.info("openai/gpt-x")
+    info = Catalog({"openai/gpt-x": settings}, served=served, path=path).info("openai/gpt-x")
+    limited = Catalog({"openai/gpt-x": own}, served=served, path=path).info("openai/gpt-x")
 
     assert (info.context_window, info.origin, info.vision) == (65_536, "server", True)
     assert info.cost(Usage(input=1_000_000, output=1_000_000)) == pytest.approx(3.0)
-    assert (limited.info("openai/gpt-x").context_window, limited.info("openai/gpt-x").origin) == (16_384, "config")
+    assert (limited.context_window, limited.origin) == (16_384, "config")
+
+
+def test_a_private_servers_only_model_can_what_it_says_under_every_name(path: Path) -> None:
+    here, there = ModelSettings(base_url="http://localhost:8080/v1"), ModelSettings(base_url=URL, wire="messages")
+    served = ServedModels()
+    for settings in (here, there):
+        served.keep(settings.base_url or "", {"x": ServedModel(name="x", tools=False, reasoning=False)})
+    catalog = Catalog({"anthropic/claude-x": here, "openai/claude-x": there}, served=served, path=path)
+
+    own, elsewhere = catalog.info("anthropic/claude-x"), catalog.info("openai/claude-x")
+    assert (own.without_tools, own.efforts) == (True, ())
+    assert (elsewhere.without_tools, bool(elsewhere.efforts), elsewhere.cache_marks) == (False, True, True)
 
 
 def test_what_is_served_for_nothing_costs_nothing(catalog: Catalog) -> None:
@@ -200,13 +210,8 @@ def test_each_correction_names_its_source_and_day() -> None:
 def test_the_list_holds_chat_models_once_and_the_users_first(path: Path) -> None:
     catalog = Catalog({"openai/mine": ModelSettings(base_url="http://localhost/v1")}, path=path)
 
-    assert [info.id for info in catalog.models()] == [
-        "openai/mine",
-        "anthropic/claude-x",
-        "deepseek/chat-x",
-        "openai/gpt-x",
-        "vertex_ai/claude-x",
-    ]
+    names = "openai/mine anthropic/claude-x deepseek/chat-x openai/gpt-x vertex_ai/claude-x"
+    assert [info.id for info in catalog.models()] == names.split()
 
 
 def test_the_list_that_is_shipped_is_what_its_script_makes() -> None:
@@ -218,11 +223,9 @@ def test_the_list_that_is_shipped_is_what_its_script_makes() -> None:
 
 def test_the_list_that_is_shipped_is_read_without_importing_litellm() -> None:
     program = (
-        "import sys\n"
-        "from tui_agent.model.catalog import Catalog\n"
+        "import sys; from tui_agent.model.catalog import Catalog\n"
         "info = Catalog().info('anthropic/claude-sonnet-4-5')\n"
-        "assert info.context_window >= 200_000, info\n"
-        "assert info.prices\n"
+        "assert info.context_window >= 200_000 and info.prices, info\n"
         "print(sorted({'litellm', 'openai', 'httpx', 'tiktoken'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)

@@ -11,15 +11,7 @@ from tests.support.model_server import ModelServer
 from tests.support.price_file import write_prices
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private
 from tui_agent.model.catalog import Catalog
-from tui_agent.model.discovery import (
-    KnownPort,
-    Server,
-    SilentServerError,
-    ask,
-    discover,
-    refresh,
-    servers,
-)
+from tui_agent.model.discovery import KnownPort, Server, SilentServerError, ask, discover, refresh, servers
 from tui_agent.model.keys import Keys
 from tui_agent.model.providers import provider_of
 from tui_agent.model.served import ServedModel, ServedModels
@@ -41,7 +33,6 @@ async def asked(answers: dict[str, Any], provider: str = "openai", path: str = "
     ("row", "window"),
     [
         ({"max_model_len": 40_960}, 40_960),
-        ({"context_length": 131_072}, 131_072),
         ({"max_context_length": 131_072, "loaded_context_length": 4_096}, 4_096),
         ({"meta": {"n_ctx_train": 32_768}}, 32_768),
         ({"max_input_tokens": 200_000}, 200_000),
@@ -87,10 +78,7 @@ def listed(*rows: dict[str, Any]) -> dict[str, Any]:
     ("answers", "said"),
     [
         pytest.param(
-            {
-                "/v1/models": listed({"id": "m"}),
-                "/props": {"default_generation_settings": {"n_ctx": 16_384}},
-            },
+            {"/v1/models": listed({"id": "m"}), "/props": {"default_generation_settings": {"n_ctx": 16_384}}},
             {"window": 16_384, "tools": None},
             id="llama.cpp: what it was started with",
         ),
@@ -176,10 +164,10 @@ def who(environ: dict[str, str], **settings: Any) -> dict[str, dict[str, str]]:
     return {server.place.url: dict(server.headers) for server in found}
 
 
-def test_gateways_to_others_models_are_asked_when_there_is_a_key() -> None:
-    assert who({"OPENROUTER_API_KEY": "sk-or"}) == {
-        "https://openrouter.ai/api/v1": {"authorization": "Bearer sk-or"},
-    }
+def test_gateways_and_local_servers_are_asked_when_there_is_a_key_or_a_model_in_use() -> None:
+    assert who({}) == {}
+    assert who({"OPENROUTER_API_KEY": "sk-or"}) == {"https://openrouter.ai/api/v1": {"authorization": "Bearer sk-or"}}
+    assert who({}, in_use=["ollama/qwen3"]) == {"http://127.0.0.1:11434": {}}
 
 
 def test_addresses_of_the_environment_and_the_settings_are_asked_with_their_keys() -> None:
@@ -204,40 +192,23 @@ def test_the_key_of_the_environment_does_not_go_to_one_models_own_address() -> N
     found = who({"OPENAI_API_KEY": "sk-1", "GPU_KEY": "sk-gpu"}, models=models)
 
     assert found == {
-        "http://localhost:8080/v1": {},
-        "https://gpu.example.com/v1": {"authorization": "Bearer sk-gpu"},
-    }
-
-
-def test_a_local_server_is_asked_when_one_of_its_models_is_in_use() -> None:
-    assert who({}) == {}
-    assert who({}, in_use=["ollama/qwen3"]) == {"http://127.0.0.1:11434": {}}
+        "http://localhost:8080/v1": {}, "https://gpu.example.com/v1": {"authorization": "Bearer sk-gpu"},
+    }  # fmt: skip
 
 
 async def test_a_key_is_sent_to_its_server_and_follows_nobody_elsewhere() -> None:
     with ListServer({"/v1/models": 302}) as server:
+        place = Server(OPENAI, AddressSetting(f"{server.url}/v1"), {"authorization": "Bearer sk-1"})
         with pytest.raises(SilentServerError):
-            await ask(
-                Server(OPENAI, AddressSetting(f"{server.url}/v1"), {"authorization": "Bearer sk-1"}), seconds=PATIENT
-            )
-        paths = [(path, headers["authorization"]) for path, headers in server.asked]
-
-    assert paths == [("/v1/models", "Bearer sk-1")]
+            await ask(place, seconds=PATIENT)
+        assert [(path, headers["authorization"]) for path, headers in server.asked] == [("/v1/models", "Bearer sk-1")]
 
 
-@pytest.mark.parametrize(
-    ("url", "private"),
-    [
-        ("http://localhost:1/v1", True),
-        ("http://[::1]:8080/v1", True),
-        ("http://10.0.0.5:4000", True),
-        ("http://gpu-box:8000/v1", True),
-        ("https://api.openai.com/v1", False),
-        ("", False),
-    ],
-)
-def test_what_is_of_ones_own_network(url: str, private: bool) -> None:
-    assert is_private(url) is private
+@pytest.mark.parametrize("host", ["localhost:1", "[::1]:8080", "10.0.0.5:4000", "gpu-box:8000"])
+def test_what_is_of_ones_own_network(host: str) -> None:
+    assert is_private(f"http://{host}/v1")
+    assert not is_private("https://api.openai.com/v1")
+    assert not is_private("")
 
 
 # -- what is kept -------------------------------------------------------------------------------------------------
@@ -248,18 +219,16 @@ async def test_answers_are_kept_with_their_age_and_without_secrets(tmp_path: Pat
     path = tmp_path / "servers.json"
     served = ServedModels(path, now=lambda: clock[0])
     with ListServer({"/v1/models": {"data": [{"id": "m", "max_model_len": 9_000}]}}) as server:
-        url = f"http://user:hidden@127.0.0.1:{server.port}/v1?token=hidden"
-        place = Server(OPENAI, AddressSetting(url, "providers.openai"), {"authorization": "Bearer hidden"})
-        outcomes = await refresh(
-            [Server(OPENAI, AddressSetting(f"{server.url}/v1"), place.headers)], served, seconds=PATIENT
-        )
-        served.keep(url, {"m": ServedModel(name="m", window=9_000)})
+        place = AddressSetting(f"http://user:hidden@127.0.0.1:{server.port}/v1?token=hidden", "providers.openai")
+        served.keep(place.url, {})
+        asked = Server(OPENAI, AddressSetting(f"{server.url}/v1"), {"authorization": "Bearer hidden"})
+        outcomes = await refresh([asked], served, seconds=PATIENT)
     clock[0] += 3 * 86_400 + 5
 
     again = ServedModels(path, now=lambda: clock[0])
 
     assert [outcome.problem for outcome in outcomes] == [""]
-    assert again.age(url) == "3 days ago"
+    assert again.age(place.url) == "3 days ago"
     found = again.answer(f"{server.url}/v1/")
     assert found is not None
     assert found.models["m"].window == 9_000

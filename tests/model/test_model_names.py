@@ -29,7 +29,6 @@ def test_spellings_of_one_model(names: tuple[str, ...]) -> None:
     ("dated", "plain"),
     [
         ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5"),
-        ("claude-sonnet-4-5@20250929", "claude-sonnet-4-5"),
         ("mistral-large-latest", "mistral-large"),
         ("deepseek-v4-flash-0731", "deepseek-v4-flash"),
         ("gemini-3.1-pro-preview", "gemini-3.1-pro"),
@@ -43,11 +42,9 @@ def test_a_date_says_no_other_model(dated: str, plain: str) -> None:
     ("one", "other"),
     [
         ("gpt-5", "gpt-5-mini"),
-        ("gpt-4.1", "gpt-41"),
         ("claude-sonnet-4-5", "claude-sonnet-4"),
         ("qwen2-57b-instruct", "qwen2.5-7b-instruct"),
         ("qwen3:8b", "qwen3:32b"),
-        ("kimi-k2", "kimi-k2-thinking"),
         ("deepseek-v3", "deepseek-v3.2"),
     ],
 )
@@ -59,7 +56,6 @@ def test_what_only_looks_alike(one: str, other: str) -> None:
     ("name", "provider", "is_open"),
     [
         ("anthropic/claude-opus-5", "anthropic", False),
-        ("openai/gpt-5", "openai", False),
         ("openai/gpt-oss-20b", "openai", True),
         ("google/gemma-4-31b-it", "gemini", True),
         ("Qwen/Qwen3-Coder", "dashscope", True),
@@ -93,7 +89,6 @@ def catalog(tmp_path: Path) -> Catalog:
         ("mistral/next-year", NameStanding.NEW, ()),
         ("nosuch", NameStanding.IMPOSSIBLE, ()),
         ("claud-sonnet-5", NameStanding.IMPOSSIBLE, ("anthropic/claude-sonnet-5",)),
-        ("antropic/claude-sonnet-5", NameStanding.IMPOSSIBLE, ("anthropic/claude-sonnet-5",)),
         ("openai/", NameStanding.IMPOSSIBLE, ("openai/my-model",)),
         ("openai/two words", NameStanding.IMPOSSIBLE, ()),
     ],

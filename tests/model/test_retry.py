@@ -29,12 +29,8 @@ def test_delays_double_up_to_a_cap_with_full_jitter() -> None:
     assert retry_delay(settings, 3, error(), lambda: 0.0) == 0
 
 
-def test_a_named_wait_is_kept_to() -> None:
-    delays = [retry_delay(SETTINGS, 1, error(ErrorKind.RATE_LIMIT, 30), lambda: jitter) for jitter in (0.0, 1.0)]  # noqa: B023
+def test_a_named_wait_is_kept_to_and_one_that_is_too_long_ends_the_retrying() -> None:
+    waits = [(30, 0.0), (30, 1.0), (600, 0.0), (601, 0.0)]
+    delays = [retry_delay(SETTINGS, 1, error(ErrorKind.RATE_LIMIT, wait), lambda: jitter) for wait, jitter in waits]  # noqa: B023
 
-    assert delays == [30, 31]
-
-
-def test_a_wait_that_is_too_long_ends_the_retrying() -> None:
-    assert retry_delay(SETTINGS, 1, error(ErrorKind.RATE_LIMIT, 601), lambda: 0) is None
-    assert retry_delay(SETTINGS, 1, error(ErrorKind.RATE_LIMIT, 600), lambda: 0) == 600
+    assert delays == [30, 31, 600, None]

@@ -1,7 +1,6 @@
 """Signing in with OAuth against a scripted server: codes to enter, tokens that end, are renewed and given back."""
 
 import asyncio
-import json
 import logging
 import multiprocessing
 from collections.abc import Iterator
@@ -23,7 +22,6 @@ from tui_agent.model.route import Router
 from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn, SignInError, renew, sign_out
 
 CLIENT = "client-of-an-organisation"
-NOW = 1_000_000.0
 MODEL = "github_copilot/gpt-4.1"
 
 
@@ -292,27 +290,6 @@ async def test_signing_out_gives_tokens_back_where_one_can(
     assert bool(told) is bool(words)
     given = [given["token"] for path, given in server.posts if path == "/revoke"]
     assert given == (["renews-it"] if name == "chatgpt" else [])
-
-
-def test_what_renews_goes_into_the_keyring_with_the_key(tmp_path: Path) -> None:
-    class Keyring(dict[tuple[str, str], str]):
-        def get_password(self, service: str, user: str) -> str | None:
-            return self.get((service, user))
-
-        def set_password(self, service: str, user: str, password: str) -> None:
-            self[service, user] = password
-
-        def delete_password(self, service: str, user: str) -> None:
-            del self[service, user]
-
-    keyring = Keyring()
-    logins = Logins(tmp_path / "credentials.json", lambda: keyring)
-    login = Login("access", "renews-it", NOW, CLIENT)
-    logins.keep("chatgpt", login)
-    assert json.loads(logins.path.read_text()) == {"chatgpt": {"keyring": True}}
-    assert Logins(logins.path, lambda: keyring).find("chatgpt") == login
-    assert logins.forget("chatgpt")
-    assert keyring == {}
 
 
 # -- a key from a browser ---------------------------------------------------------------------------------------

@@ -13,13 +13,8 @@ from tui_agent.model.wires import gemini
 from tui_agent.model.wires.wire import WireFailure
 from tui_agent.session.effort import Effort
 
+HI = Message("user", (ContentText("hi"),))
 OLD, NEW = "gemini/gemini-2.5-flash", "gemini/gemini-3-flash-preview"
-
-
-def hear(model: str, *parts: dict[str, Any]) -> Heard:
-    candidate = {"content": {"parts": list(parts), "role": "model"}, "index": 0, "finishReason": "STOP"}
-    body = b"data: " + json.dumps({"candidates": [candidate]}).encode() + b"\n\n"
-    return read(gemini.reader(request_of(first_path(), model), route_to(model)), body)
 
 
 def sent(model: str, *messages: Message, **fields: Any) -> dict[str, Any]:
@@ -31,11 +26,11 @@ def called(*arguments: str) -> tuple[RequestToolCall, ...]:
 
 
 def test_what_was_thought_is_shown_and_not_sent_back() -> None:
-    heard = hear(NEW, {"text": "Hmm.", "thought": True}, {"text": "Yes."})
+    said = heard(saying({"text": "Hmm.", "thought": True}, {"text": "Yes."}, finishReason="STOP"), model=NEW)
 
-    contents = gemini.call(request_of(answered(first_path(), heard, NEW), NEW), route_to(NEW)).body["contents"]
+    contents = gemini.call(request_of(answered(first_path(), said, NEW), NEW), route_to(NEW)).body["contents"]
 
-    assert (heard.reasoning, heard.text) == ("Hmm.", "Yes.")
+    assert (said.reasoning, said.text) == ("Hmm.", "Yes.")
     assert contents[1]["parts"] == [{"text": "Yes."}]
 
 
@@ -97,18 +92,18 @@ def test_a_failed_call_says_so_and_images_stand_beside_results() -> None:
     ],
 )
 def test_how_much_to_think(model: str, effort: Effort | None, thinking: dict[str, Any]) -> None:
-    body = sent(model, Message("user", (ContentText("hi"),)), effort=effort)
+    body = sent(model, HI, effort=effort)
 
     assert body["generationConfig"]["thinkingConfig"] == thinking
 
 
 def test_a_model_that_does_not_think_is_not_told_to() -> None:
-    assert "generationConfig" not in sent("gemini/gemma-3-27b-it", Message("user", (ContentText("hi"),)))
+    assert "generationConfig" not in sent("gemini/gemma-3-27b-it", HI)
 
 
 def test_the_users_own_options_count() -> None:
     options = {"generationConfig": {"temperature": 0.2}, "safetySettings": []}
-    request = ModelRequest(OLD, (Message("user", (ContentText("hi"),)),), max_output_tokens=9)
+    request = ModelRequest(OLD, (HI,), max_output_tokens=9)
 
     body = gemini.call(request, route_to(OLD, options=options)).body
 
@@ -117,54 +112,46 @@ def test_the_users_own_options_count() -> None:
     assert body["safetySettings"] == []
 
 
-@pytest.mark.parametrize(
-    ("base_url", "path"),
-    [
-        ("https://proxy.example.com", "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse"),
-        ("https://proxy.example.com/v1alpha", "/models/gemini-2.5-flash:streamGenerateContent?alt=sse"),
-    ],
-)
-def test_an_address_may_leave_out_the_version(base_url: str, path: str) -> None:
-    request = ModelRequest(OLD, (Message("user", (ContentText("hi"),)),))
+@pytest.mark.parametrize(("given", "added"), [("", "/v1beta"), ("/v1alpha", "")])
+def test_an_address_may_leave_out_the_version(given: str, added: str) -> None:
+    call = gemini.call(ModelRequest(OLD, (HI,)), route_to(OLD, base_url=f"https://proxy.example.com{given}"))
 
-    assert gemini.call(request, route_to(OLD, base_url=base_url)).path == path
+    assert call.path == f"{added}/models/gemini-2.5-flash:streamGenerateContent?alt=sse"
 
 
 def test_a_list_without_events_is_read_as_well() -> None:
-    chunks = [
-        {"candidates": [{"content": {"parts": [{"text": "Hel"}]}}]},
-        {"candidates": [{"content": {"parts": [{"text": "lo"}]}, "finishReason": "STOP"}]},
-    ]
+    chunks = [saying({"text": "Hel"}), saying({"text": "lo"}, finishReason="STOP")]
     reader = gemini.reader(request_of(first_path(), OLD), route_to(OLD))
 
-    events = [*reader.feed("", json.dumps(chunks)), *reader.end()]
+    assert Heard((*reader.feed("", json.dumps(chunks)), *reader.end())).text == "Hello"
 
-    assert Heard(tuple(events)).text == "Hello"
+
+def heard(*chunks: dict[str, Any], model: str = OLD) -> Heard:
+    body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks).encode()
+    return read(gemini.reader(request_of(first_path(), model), route_to(model)), body)
+
+
+def saying(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"candidates": [{"content": {"parts": list(parts)}, **more}]}
 
 
 def failure(*chunks: dict[str, Any]) -> ModelError:
     with pytest.raises(WireFailure) as failed:
-        chunks_read(*chunks)
+        heard(*chunks)
     return classify(failed.value.failure, route_to(OLD).target, now=0)
 
 
-def chunks_read(*chunks: dict[str, Any]) -> Heard:
-    body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks).encode()
-    return read(gemini.reader(request_of(first_path(), OLD), route_to(OLD)), body)
-
-
 def test_usage_after_the_end_of_an_answer_is_counted() -> None:
-    whole = {"candidates": [{"content": {"parts": [{"text": "Hello."}]}, "finishReason": "STOP"}]}
-    usage = chunks_read(whole, {"usageMetadata": {"promptTokenCount": 40, "candidatesTokenCount": 5}}).usage
+    usage = {"usageMetadata": {"promptTokenCount": 40, "candidatesTokenCount": 5}}
+    used = heard(saying({"text": "Hello."}, finishReason="STOP"), usage).used
 
-    assert usage is not None
-    assert (usage.usage.input, usage.usage.output) == (40, 5)
+    assert (used.input, used.output) == (40, 5)
 
 
 def test_a_prompt_that_is_blocked_is_filtered() -> None:
     blocked = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 4}}
 
-    assert chunks_read(blocked).events[-1] == Finished("content_filter", note="SAFETY")
+    assert heard(blocked).events[-1] == Finished("content_filter", note="SAFETY")
 
 
 def test_a_call_the_model_could_not_write_is_asked_for_again_and_a_wait_is_kept_to() -> None:
@@ -172,7 +159,7 @@ def test_a_call_the_model_could_not_write_is_asked_for_again_and_a_wait_is_kept_
     broken = {"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": message}]}
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]
     error = {"error": {"code": 429, "message": "Quota", "status": "RESOURCE_EXHAUSTED", "details": details}}
-    half = {"candidates": [{"content": {"parts": [{"text": "Hel"}]}}]}
+    half = saying({"text": "Hel"})
 
     assert failure(broken).kind is ErrorKind.OVERLOADED
     assert message in failure(broken).message
@@ -181,7 +168,6 @@ def test_a_call_the_model_could_not_write_is_asked_for_again_and_a_wait_is_kept_
 
 @pytest.mark.parametrize("parts", [5, "text", {"text": "x"}, [None, 7]])
 def test_parts_that_are_none_say_nothing_more(parts: object) -> None:
-    said = {"candidates": [{"content": {"parts": [{"text": "hello"}]}}]}
     odd = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
 
-    assert chunks_read(said, odd).text == "hello"
+    assert heard(saying({"text": "hello"}), odd).text == "hello"

@@ -22,37 +22,19 @@ from tui_agent.session.entries import (
     CompactionEntry,
     ContextEditEntry,
     Entry,
-    ImagePart,
     ReasoningPart,
     TextPart,
-    ToolCallPart,
-    ToolResultEntry,
     ToolSchema,
-    ToolStatus,
     UserEntry,
 )
 
-MODELS = (
-    "anthropic/claude-haiku-4-5",
-    "anthropic/claude-opus-4-6",
-    "anthropic/claude-sonnet-5-5",
-    "anthropic/claude-opus-5-5",
-    "anthropic/claude-haiku-5-5",
-)
+MODELS = [f"anthropic/claude-{name}" for name in ("haiku-4-5", "opus-4-6", "sonnet-5-5", "opus-5-5", "haiku-5-5")]
 OPUS, SONNET, HAIKU = "anthropic/claude-opus-5-5", "anthropic/claude-sonnet-4-5", "anthropic/claude-haiku-5-5"
 THOUGHT: dict[str, Any] = {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}
 SECRET: dict[str, Any] = {"type": "redacted_thinking", "data": "ZW5jcnlwdGVk"}
-SEARCH: dict[str, Any] = {
-    "type": "server_tool_use",
-    "id": "srvtoolu_1",
-    "name": "web_search",
-    "input": {"query": "tokyo"},
-}
-FOUND: dict[str, Any] = {
-    "type": "web_search_tool_result",
-    "tool_use_id": "srvtoolu_1",
-    "content": [{"encrypted_content": "eA=="}],
-}
+SEARCH: dict[str, Any] = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
+FOUND: dict[str, Any] = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{"data": "eA=="}]}
+GET = ToolSchema(name="get", description="Get.", parameters={"type": "object"})
 
 
 def posted(request: ModelRequest, **options: Any) -> Call:
@@ -139,14 +121,10 @@ def test_any_path_makes_a_request_that_is_accepted(request: ModelRequest, with_r
     assert messages.call(request, route_to(request.model), with_reasoning=with_reasoning) == call
 
 
-def test_messages_of_one_side_are_one_turn_with_results_first() -> None:
-    conversation = (say("a"), say("b"), answer(calls=2), result(0), say("wait"), result(1), say("c"))
+def test_results_come_first_in_a_turn_of_several_messages() -> None:
+    conversation = (say("a"), answer(calls=2), result(0), say("wait"), result(1))
     turns = body(asked(OPUS, *conversation))["messages"]
-    assert [(turn["role"], kinds(turn)) for turn in turns] == [
-        ("user", ["text", "text"]),
-        ("assistant", ["tool_use", "tool_use"]),
-        ("user", ["tool_result", "tool_result", "text", "text"]),
-    ]
+    assert list(map(kinds, turns)) == [["text"], ["tool_use"] * 2, ["tool_result", "tool_result", "text"]]
 
 
 def test_a_tool_with_alternatives_at_its_top_is_told_as_one_object() -> None:
@@ -163,8 +141,7 @@ def test_a_tool_with_alternatives_at_its_top_is_told_as_one_object() -> None:
 
 
 def test_without_tools_allowed_they_are_still_told() -> None:
-    tool = ToolSchema(name="get", description="Get.", parameters={"type": "object"})
-    sent = body(asked(OPUS, tools=(tool,), tool_choice="none"))
+    sent = body(asked(OPUS, tools=(GET,), tool_choice="none"))
     assert sent["tool_choice"] == {"type": "none"}
     assert [each["name"] for each in sent["tools"]] == ["get"]
 
@@ -173,20 +150,9 @@ def test_without_tools_allowed_they_are_still_told() -> None:
 
 
 def test_a_results_images_and_its_failure_stand_in_it() -> None:
-    path: list[Entry] = [
-        *first_path(),
-        AssistantEntry(id=3, parts=(ToolCallPart(call_id="toolu_0", tool="read", arguments="{}"),), model=OPUS),
-        ToolResultEntry(
-            id=4,
-            call_id="toolu_0",
-            tool="read",
-            status=ToolStatus.ERROR,
-            output="half of it",
-            attachments=(ImagePart(blob="ab", mime="image/png", width=8, height=8),),
-        ),
-    ]
-    request = replace(project(path, ModelTraits(OPUS, images_in_results=True)), blobs={"ab": b"\x89PNG"})
-    [found] = body(request)["messages"][-1]["content"]
+    parts = (ContentText("half of it"), ImageRef("ab", "image/png"))
+    failed = Message("tool", parts, call_id="toolu_0", failed=True)
+    [found] = body(asked(OPUS, say(), answer(calls=1), failed, blobs={"ab": b"\x89PNG"}))["messages"][-1]["content"]
     assert found["is_error"] is True
     assert kinds(found) == ["text", "image"]
     assert found["content"][1]["source"] == {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}
@@ -252,11 +218,10 @@ def test_an_answer_has_room_for_thinking_and_is_never_cut_short(model: str, limi
 
 
 def test_thinking_between_calls_is_asked_for_where_it_has_to_be() -> None:
-    tool = ToolSchema(name="get", description="Get.", parameters={"type": "object"})
-    old = posted(asked(SONNET, tools=(tool,), effort=Effort.LOW), headers={"Anthropic-Beta": "context-1m-2025-08-07"})
+    old = posted(asked(SONNET, tools=(GET,), effort=Effort.LOW), headers={"Anthropic-Beta": "context-1m-2025-08-07"})
     assert old.headers["Anthropic-Beta"] == "context-1m-2025-08-07,interleaved-thinking-2025-05-14"
-    assert "anthropic-beta" not in posted(asked(SONNET, tools=(tool,))).headers
-    assert "interleaved" not in posted(asked(OPUS, tools=(tool,))).headers.get("anthropic-beta", "")
+    assert "anthropic-beta" not in posted(asked(SONNET, tools=(GET,))).headers
+    assert "interleaved" not in posted(asked(OPUS, tools=(GET,))).headers.get("anthropic-beta", "")
 
 
 def test_a_turn_begun_without_thinking_is_gone_on_with_without() -> None:
@@ -268,12 +233,11 @@ def test_a_turn_begun_without_thinking_is_gone_on_with_without() -> None:
 
 
 def test_only_anthropics_own_address_is_asked_for_what_others_refuse() -> None:
-    tool = ToolSchema(name="get", description="Get.", parameters={"type": "object"})
-    own = posted(asked(OPUS, tools=(tool,)))
+    own = posted(asked(OPUS, tools=(GET,)))
     assert own.body["tools"][0]["eager_input_streaming"] is True
     assert own.body["thinking"]["block_binding"] == {"prefix_mismatch_behavior": "drop_block"}
     assert own.headers["anthropic-beta"] == "thinking-binding-controls-2026-08-01"
-    gateway = posted(asked(OPUS, tools=(tool,)), base_url="https://gateway.example/anthropic")
+    gateway = posted(asked(OPUS, tools=(GET,)), base_url="https://gateway.example/anthropic")
     assert "eager_input_streaming" not in gateway.body["tools"][0]
     assert "block_binding" not in gateway.body["thinking"]
     assert set(gateway.headers) == {"anthropic-version"}
@@ -307,26 +271,28 @@ def test_thinking_without_a_signature_goes_back_to_others_only() -> None:
 
 def test_thinking_from_before_a_change_stays_away_from_models_that_check_it() -> None:
     """A summary changes everything before what is kept, an edit what comes after its target."""
+    blob = json.dumps({"messages": [THOUGHT, {"type": "text", "chars": 4}]})
+    thought = (ReasoningPart(text="Hm.", blob=blob, model=OPUS), TextPart(text="Yes."))
 
-    def thought(entry_id: int) -> AssistantEntry:
-        blob = json.dumps({"messages": [THOUGHT, {"type": "text", "chars": 4}]})
-        parts = (ReasoningPart(text="Hm.", blob=blob, model=OPUS), TextPart(text="Yes."))
-        return AssistantEntry(id=entry_id, parts=parts, model=OPUS)
-
-    def word(entry_id: int) -> UserEntry:
-        return UserEntry(id=entry_id, parts=(TextPart(text="Go on."),))
-
-    def goes_back(*more: Entry, bound: bool = True) -> list[bool]:
-        path = [*first_path(), thought(3), word(4), thought(5), *more]
+    def goes_back(*change: Entry, bound: bool = True) -> list[bool]:
+        path = [
+            *first_path(),
+            AssistantEntry(id=3, parts=thought, model=OPUS),
+            UserEntry(id=4, parts=(TextPart(text="Go on."),)),
+            AssistantEntry(id=5, parts=thought, model=OPUS),
+            *change,
+            UserEntry(id=7, parts=(TextPart(text="Go on."),)),
+            AssistantEntry(id=8, parts=thought, model=OPUS),
+        ]
         request = project(path, ModelTraits(OPUS, bound_reasoning=bound))
         return [bool(message.reasoning) for message in request.messages if message.role == "assistant"]
 
     mask = ContextEditEntry(id=6, target=4, action="mask")
     summary = CompactionEntry(id=6, summary="Work.", first_kept_id=4, trigger="manual", tokens_before=9, tokens_after=3)
-    assert goes_back() == [True, True]
-    assert goes_back(mask, word(7), thought(8)) == [True, False, True]
-    assert goes_back(mask, word(7), thought(8), bound=False) == [True, True, True]
-    assert goes_back(summary, word(7), thought(8)) == [False, True]
+    assert goes_back() == [True, True, True]
+    assert goes_back(mask) == [True, False, True]
+    assert goes_back(mask, bound=False) == [True, True, True]
+    assert goes_back(summary) == [False, True]
 
 
 # -- the provider's cache -----------------------------------------------------------------------------------
@@ -370,36 +336,25 @@ def test_thinking_is_never_marked() -> None:
 def test_the_users_own_fields_are_laid_over_and_tools_of_the_provider_added() -> None:
     search = {"type": "web_search_20250305", "name": "web_search"}
     options = {"tools": [search], "temperature": 1, "thinking": {"type": "adaptive"}}
-    tool = ToolSchema(name="get", description="Get.", parameters={"type": "object"})
-    sent = body(asked(OPUS, tools=(tool,)), options=options)
+    sent = body(asked(OPUS, tools=(GET,)), options=options)
     assert [each["name"] for each in sent["tools"]] == ["get", "web_search"]
     assert (sent["temperature"], sent["thinking"]) == (1, {"type": "adaptive"})
 
 
-@pytest.mark.parametrize("kept", ["nothing", "an answer", "a message"])
-def test_a_compaction_of_the_providers_stands_before_all_that_is_kept(kept: str) -> None:
+@pytest.mark.parametrize(("first_kept", "roles"), [(None, []), (3, ["assistant"]), (2, ["assistant"])])
+def test_a_compaction_of_the_providers_stands_before_all_that_is_kept(first_kept: int | None, roles: list[str]) -> None:
     block = {"type": "compaction", "content": "They talked.", "signature": "c2ln"}
-    made = CompactionEntry(
-        id=4,
-        summary="By rule.",
-        first_kept_id={"nothing": None, "an answer": 3, "a message": 2}[kept],
-        tokens_before=9,
-        tokens_after=1,
-        trigger="manual",
-        model=OPUS,
-        item=json.dumps({"compacted": [block]}),
-    )
+    fields = {"summary": "By rule.", "trigger": "manual", "tokens_before": 9, "tokens_after": 1, "model": OPUS}
     path = [
         UserEntry(id=1, parts=(TextPart(text="Hello."),)),
         UserEntry(id=2, parts=(TextPart(text="More."),)),
         AssistantEntry(id=3, parts=(TextPart(text="Yes."),), model=OPUS),
-        made,
+        CompactionEntry(id=4, first_kept_id=first_kept, item=json.dumps({"compacted": [block]}), **fields),
     ]
     call = messages.call(project(path, ModelTraits(OPUS)), route_to(OPUS, options={"context_management": {}}))
 
     check(call.body, call.headers)
     first, *rest = call.body["messages"]
     assert first["content"][0] == block
-    assert "By rule." not in json.dumps(call.body)
-    assert "Hello." not in json.dumps(call.body)
-    assert [turn["role"] for turn in rest] == ([] if kept == "nothing" else ["assistant"])
+    assert not [text for text in ("By rule.", "Hello.") if text in json.dumps(call.body)]
+    assert [turn["role"] for turn in rest] == roles

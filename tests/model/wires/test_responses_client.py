@@ -9,7 +9,7 @@ from tests.model.wires.messages_rules import check as check_messages
 from tests.support.model_client import PATIENT, ask, collect, user
 from tests.support.model_server import BLOCK, Call, ModelServer, Turn, status
 from tests.support.model_wire import error_body
-from tests.support.responses_wire import Item, function_call, output, reasoning, response, stream
+from tests.support.responses_wire import Item, function_call, reasoning, response, stream
 from tests.support.wire_rounds import Heard
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
 from tui_agent.model.catalog import Catalog
@@ -37,26 +37,6 @@ def after(answer: Heard, model: str = MODEL, *more: Message) -> ModelRequest:
 
 def body(server: ModelServer, number: int) -> Item:
     return server.calls[number].json
-
-
-async def test_a_round_with_a_call_keeps_the_reasoning_in_its_place(
-    client: ProviderClient, server: ModelServer
-) -> None:
-    server.play(THINKS, Turn("It is 4."))
-
-    first = await collect(client, ask(MODEL, tools=True, session="s-1"))
-    second = await collect(client, after(first))
-
-    assert (first.error, second.error) == (None, None)
-    assert (first.reasoning, first.text, second.text) == ("First this.", "I look.", "It is 4.")
-    assert [request.path for request in server.calls] == ["/v1/responses", "/v1/responses"]
-    given = output(THINKS, 0)
-    assert [item["type"] for item in body(server, 1)["input"][1:4]] == [item["type"] for item in given]
-    sent = body(server, 1)["input"][1]
-    assert sent["type"] == "reasoning"
-    assert sent["encrypted_content"] == "gAAAAA=="
-    assert sent["summary"] == given[0]["summary"]
-    assert body(server, 0)["prompt_cache_key"] == "s-1"
 
 
 async def test_a_level_a_model_lacks_is_told_with_those_it_has(client: ProviderClient, server: ModelServer) -> None:

@@ -77,15 +77,13 @@ def items(draw: st.DrawFn, talk: Talk) -> list[Item]:
                 found.append(message(number, text, phase=phase, annotations=notes, refusal=refusal))
             case "function_call":
                 call_id = draw(st.sampled_from([None, None, "call_1", "", "call é"]))
-                found.append(
-                    function_call(number, draw(st.sampled_from(["read", "weird tool"])), draw(arguments), call_id)
-                )
+                tool = draw(st.sampled_from(["read", "weird tool"]))
+                found.append(function_call(number, tool, draw(arguments), call_id))
             case "hosted":
                 found.append({"id": f"ws_{number}", "type": "web_search_call", "status": "completed", "action": {}})
             case _:
-                found.append(
-                    {"id": f"ctc_{number}", "type": "custom_tool_call", "call_id": "x", "input": "rm", "name": "y"}
-                )
+                unknown = {"type": "custom_tool_call", "call_id": "x", "input": "rm", "name": "y"}
+                found.append({"id": f"ctc_{number}", **unknown})
     return found
 
 
@@ -101,16 +99,13 @@ def talks(draw: st.DrawFn, *, breaking: bool = True) -> Talk:
         _answer(draw, talk)
         if breaking and draw(st.integers(0, 3)) == 0:
             target = draw(st.integers(1, len(talk.path.entries)))
-            kind, values = draw(
-                st.sampled_from(
-                    [
-                        (PruneEntry, {"targets": (target,), "tokens_freed": 1, "reason": "pressure"}),
-                        (ContextEditEntry, {"target": target, "action": "drop"}),
-                        (ContextEditEntry, {"target": target, "action": "mask"}),
-                        (ModelChangeEntry, {"model": MODEL}),
-                    ]
-                )
-            )
+            breaks: list[tuple[Any, dict[str, Any]]] = [
+                (PruneEntry, {"targets": (target,), "tokens_freed": 1, "reason": "pressure"}),
+                (ContextEditEntry, {"target": target, "action": "drop"}),
+                (ContextEditEntry, {"target": target, "action": "mask"}),
+                (ModelChangeEntry, {"model": MODEL}),
+            ]
+            kind, values = draw(st.sampled_from(breaks))
             talk.path.append(kind, **values)
     talk.path.append(UserEntry, parts=(TextPart(text="and now"),))
     return talk
