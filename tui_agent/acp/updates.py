@@ -61,7 +61,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.path_queries import command_line
 from tui_agent.tools.outputs import MAX_IMAGE_BYTES, image_size
 from tui_agent.tools.registry import tool_traits
-from tui_agent.tools.todo import TodoStatus, is_todo_list, parse
+from tui_agent.tools.todo import TodoStatus, TodoTool, parse
 
 MAX_RESOURCE_CHARS = 200_000
 """Characters taken of one resource the editor embeds."""
@@ -307,7 +307,7 @@ class Updates:
             ],
             locations=[ToolCallLocation(path=self._path(path))] if path else None,
         )
-        if is_todo_list(entry):
+        if entry.tool == TodoTool.name and entry.status is ToolStatus.COMPLETED:
             plan = [todo for todo in parse(entry.output) if todo.status in _PLAN]
             yield helpers.update_plan(helpers.plan_entry(todo.content, status=_PLAN[todo.status]) for todo in plan)
 

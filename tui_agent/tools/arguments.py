@@ -63,7 +63,13 @@ def parse_arguments(tool: Tool[Any], text: str) -> ToolInput:
     values = _object(tool, text)
     if isinstance(tool, DynamicTool):
         return RawInput(values=values)
-    values = _tidied(tool.Input.model_fields, _unwrapped(tool, values))
+    fields = tool.Input.model_fields
+    for name in _WRAPPERS:
+        inner = values.get(name)
+        if name not in fields and isinstance(inner, dict) and values.keys() - {name} <= _ABOUT_THE_CALL - fields.keys():
+            values = inner
+            break
+    values = _tidied(fields, values)
     accepted: type[ToolInput] = tool.Input
     try:
         return accepted.model_validate(values)
@@ -160,15 +166,6 @@ def _only_text(tool: Tool[Any]) -> str | None:
         return None
     required = [name for name, field in tool.Input.model_fields.items() if field.is_required()]
     return required[0] if len(required) == 1 and tool.Input.model_fields[required[0]].annotation is str else None
-
-
-def _unwrapped(tool: Tool[Any], values: dict[str, Any]) -> dict[str, Any]:
-    fields = tool.Input.model_fields
-    for name in _WRAPPERS:
-        inner = values.get(name)
-        if name not in fields and isinstance(inner, dict) and values.keys() - {name} <= _ABOUT_THE_CALL - fields.keys():
-            return inner
-    return values
 
 
 def _tidied(fields: Mapping[str, FieldInfo], values: dict[str, Any]) -> dict[str, Any]:

@@ -236,6 +236,13 @@ class Tool(ABC, Generic[InputT]):
         return ToolSchema(name=self.name, description=self.description, parameters=_parameters(self.Input))
 
 
+class FreeTool(Tool[InputT]):
+    """A tool whose calls need no permission."""
+
+    def needs(self, arguments: InputT, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
+        return ()
+
+
 _NOISE = frozenset(
     {"title", "default", "additionalProperties", "minimum", "exclusiveMinimum", "maximum", "minItems", "minLength"}
 )

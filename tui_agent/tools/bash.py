@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -94,10 +95,9 @@ class BashTool(Tool[BashInput]):
 
     def needs(self, arguments: BashInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         command = _checked(arguments.command)
-        sandbox = context.sandbox
-        if sandbox is not None and (refusal := sandbox.refusal()):
+        if context.sandbox is not None and (refusal := context.sandbox.refusal()):
             raise ToolError(refusal)
-        inside = sandbox is not None and sandbox.covers(command) and not sandbox.lacks(context.view, context.project)
+        inside = _sandbox_of(arguments, context) is not None
         return (PermissionNeed(Permission.BASH, command, detail=command, detail_kind="command", sandboxed=inside),)
 
     def touches(self, arguments: BashInput, context: ToolContext) -> tuple[()] | None:
@@ -117,13 +117,12 @@ class BashTool(Tool[BashInput]):
 
     async def run(self, arguments: BashInput, context: ToolContext) -> ToolResult:
         """Run it; a cancelled call has reported what came out until then."""
-        sandbox, notice = await asyncio.to_thread(_looked_at, arguments, context)
-        if notice:
+        if context.sandbox is not None and (notice := await asyncio.to_thread(context.sandbox.notice, context.project)):
             context.notify(notice)
+        sandbox = await asyncio.to_thread(_sandbox_of, arguments, context)
         environment = await asyncio.to_thread(_child_environment, arguments, context, inside=sandbox is not None)
-        program = Program(
-            arguments.command, (find_shell(context.project), "-c", arguments.command), environment, _timeout(arguments)
-        )
+        words = (find_shell(context.project), "-c", arguments.command)
+        program = Program(arguments.command, words, environment, min(arguments.timeout, MAX_TIMEOUT))
         if arguments.background:
             return await _in_background(program, context, sandbox)
         ended = await run_program(program, context, sandbox)
@@ -142,7 +141,7 @@ class BashTool(Tool[BashInput]):
 
 async def _in_background(program: Program, context: ToolContext, sandbox: Sandbox | None) -> ToolResult:
     if sandbox is None:
-        return await _as_job(program.outside(context), program.name, context)
+        return await _as_job(program.command(context), program.name, context)
     view = context.view
     async with recorded(context, sandbox, view):
         launch = await launch_program(program, context, sandbox, view, live=True)
@@ -152,10 +151,8 @@ async def _in_background(program: Program, context: ToolContext, sandbox: Sandbo
             unchanged = outcome.wanted is not None and outcome.wanted.sources
             return "\n".join(filter(None, [outcome.note, _ONLY_OUTPUT if unchanged else ""]))
 
-        async def looked_at() -> None:
-            await sandbox.look(launch)
-
-        command = replace(program.inside(context, launch), ended=ended, looked_at=looked_at)
+        looked_at = partial(sandbox.look, launch)
+        command = replace(program.command(context, launch), ended=ended, looked_at=looked_at)
         try:
             return await _as_job(command, program.name, context)
         except (ToolError, OSError):
@@ -169,11 +166,6 @@ def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
     if sandbox is None or not sandbox.covers(arguments.command) or sandbox.lacks(context.view, context.project):
         return None
     return sandbox
-
-
-def _looked_at(arguments: BashInput, context: ToolContext) -> tuple[Sandbox | None, str]:
-    notice = "" if context.sandbox is None else context.sandbox.notice(context.project)
-    return _sandbox_of(arguments, context), notice
 
 
 def _child_environment(arguments: BashInput, context: ToolContext, *, inside: bool) -> dict[str, str]:
@@ -199,10 +191,6 @@ def _child_environment(arguments: BashInput, context: ToolContext, *, inside: bo
     return environment
 
 
-def _timeout(arguments: BashInput) -> float:
-    return min(arguments.timeout, MAX_TIMEOUT)
-
-
 async def _as_job(command: Command, name: str, context: ToolContext) -> ToolResult:
     if context.jobs is None:
         raise ToolError("Nothing can run in the background here; run it without.")
@@ -225,7 +213,7 @@ def _output(arguments: BashInput, ended: EndedProgram, context: ToolContext) -> 
     raw, capture = run.capture.raw(), run.capture
     text = plain_text(raw)
     failed = run.timed_out or run.exit_code != 0
-    how, limit = ending(run), _timeout(arguments)
+    how, limit = ending(run), min(arguments.timeout, MAX_TIMEOUT)
     if run.timed_out:
         longer = "Give a longer timeout or use" if limit < MAX_TIMEOUT else "For what takes longer use"
         how = f"[Stopped after {limit:g} s with everything it started. {longer} background.]"

@@ -234,27 +234,20 @@ def _renamed(values: dict[str, Any]) -> dict[str, Any]:
 
 def _changed_lines(path: Path, lines: list[str], hunks: tuple[range, ...]) -> list[str]:
     """Return each changed place with a line around it, numbered as ``read`` does, long places in part."""
-
-    def row(number: int) -> str:
-        return f"{number}\t{shown_line(path, number, lines[number - 1].rstrip())[:_LINE_CHARS]}"
-
+    spans: list[tuple[int, int]] = []
+    for hunk in hunks:
+        start, end = max(hunk.start - 1, 0), min(hunk.stop + 1, len(lines))
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
     shown: list[str] = []
-    for start, end in _joined(hunks, len(lines)):
-        rows = [row(number + 1) for number in range(start, end)]
+    for start, end in spans:
+        numbered = enumerate(lines[start:end], start + 1)
+        rows = [f"{number}\t{shown_line(path, number, line.rstrip())[:_LINE_CHARS]}" for number, line in numbered]
         if len(rows) > 2 * _HUNK_EDGE:
             rows = [*rows[:_HUNK_EDGE], "...", *rows[-_HUNK_EDGE:]]
         if shown and len(shown) + len(rows) > MAX_SHOWN_LINES:
             return [*shown, "..."]
         shown += [*(["..."] if shown else []), *rows]
     return shown
-
-
-def _joined(hunks: tuple[range, ...], total: int) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    for hunk in hunks:
-        start, end = max(hunk.start - 1, 0), min(hunk.stop + 1, total)
-        if spans and start <= spans[-1][1]:
-            spans[-1] = (spans[-1][0], end)
-        else:
-            spans.append((start, end))
-    return spans

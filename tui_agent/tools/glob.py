@@ -1,6 +1,7 @@
 """The ``glob`` tool: files by name, newest first."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 from tui_agent.files.globs import has_magic
@@ -11,7 +12,7 @@ from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import NARROWER, Output, counted, finish
-from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
+from tui_agent.tools.searching import check_exists, scope_needs, scope_of
 
 MAX_FILES = 100
 """Files that are shown."""
@@ -47,7 +48,10 @@ class GlobTool(Tool[GlobInput]):
     async def run(self, arguments: GlobInput, context: ToolContext) -> ToolResult:
         scope = scope_of(arguments.path, arguments.pattern, context)
         await asyncio.to_thread(check_exists, scope, context)
-        found = await _matching(scope)
+        if scope.single_file is not None:
+            found = [scope.single_file]
+        else:
+            found = [path for path in await shared_files(scope.directory) if scope.takes(path)]
         newest = await asyncio.to_thread(_newest_first, scope.directory, found)
         shown = list(map(scope.shown, newest))
 
@@ -56,24 +60,15 @@ class GlobTool(Tool[GlobInput]):
         if plain and not has_magic(plain) and is_directory(scope.directory / plain):
             name = scope.shown(plain)
             nothing = f"No files match: {name} is a directory. For what is in it use {name}/**."
-
-        def narrower(count: int) -> str:
-            return NARROWER.format(shown=count, total=len(found), what="files")
-
+        narrower = partial(NARROWER.format, total=len(found), what="files")
         output = Output(
             text="\n".join(shown) or nothing,
             title=f"{arguments.pattern} · {counted(len(found), 'file')}",
-            footer=narrower(len(shown)) if len(shown) < len(found) else "",
-            cut_hint=lambda cut: narrower(cut.kept_lines),
+            footer=narrower(shown=len(shown)) if len(shown) < len(found) else "",
+            cut_hint=lambda cut: narrower(shown=cut.kept_lines),
             metadata=ToolMetadata(count=len(found)),
         )
         return await finish(output, context)
-
-
-async def _matching(scope: Scope) -> list[str]:
-    if scope.single_file is not None:
-        return [scope.single_file]
-    return [path for path in await shared_files(scope.directory) if scope.takes(path)]
 
 
 def _newest_first(directory: Path, paths: list[str]) -> list[str]:

@@ -146,10 +146,6 @@ class _Query:
     context: int
     ignoring_case: bool = False
 
-    @property
-    def multiline(self) -> bool:
-        return "\n" in self.pattern or (not self.literal and "\\n" in self.pattern)
-
 
 class _BadPatternError(Exception):
     """The pattern is no regular expression; the message says why."""
@@ -276,7 +272,8 @@ def _arguments(query: _Query, scope: Scope) -> list[str]:
     options += [f"--context={query.context}"] if query.context else []
     options += ["--fixed-strings"] if query.literal else []
     options += ["--ignore-case"] if query.ignoring_case else []
-    options += ["--multiline"] if query.multiline else []
+    multiline = "\n" in query.pattern or (not query.literal and "\\n" in query.pattern)
+    options += ["--multiline"] if multiline else []
     by_name = name_glob(scope.glob)
     if by_name and not scope.excludes and scope.single_file is None:
         # As a type, not with --glob: that would bring back files that git ignores.

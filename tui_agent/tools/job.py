@@ -9,12 +9,11 @@ from typing import ClassVar
 from pydantic import Field
 
 from tui_agent.errors import ToolError
-from tui_agent.permission import PermissionNeed
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.jobs import Job, JobState
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, size_text
 
 MAX_WAIT = 600
@@ -32,16 +31,13 @@ class JobInput(ToolInput):
     """Seconds to wait for its end."""
 
 
-class JobTool(Tool[JobInput]):
+class JobTool(FreeTool[JobInput]):
     """Needs no permission: every job was allowed as the command it is."""
 
     name: ClassVar[str] = "job"
     description: ClassVar[str] = "List background jobs; with id get new output."
     Input = JobInput
     traits = ToolTraits(kind="execute")
-
-    def needs(self, arguments: JobInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
-        return ()
 
     async def run(self, arguments: JobInput, context: ToolContext) -> ToolResult:
         if context.jobs is None:

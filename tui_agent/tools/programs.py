@@ -27,10 +27,10 @@ class Program:
     timeout: float
     descriptors: tuple[int, ...] = ()
 
-    def outside(self, context: ToolContext) -> Command:
-        return Command(self.words, context.cwd, self.environment, self.timeout, self.descriptors)
-
-    def inside(self, context: ToolContext, launch: Launch) -> Command:
+    def command(self, context: ToolContext, launch: Launch | None = None) -> Command:
+        """Return the command to run: in the view that was laid out, without one as it is."""
+        if launch is None:
+            return Command(self.words, context.cwd, self.environment, self.timeout, self.descriptors)
         return Command(
             launch.arguments, context.cwd, launch.environment, self.timeout, (*launch.descriptors, *self.descriptors),
             gone=launch.gone if launch.info >= 0 else None,
@@ -53,7 +53,7 @@ async def run_program(program: Program, context: ToolContext, sandbox: Sandbox |
     """
     if sandbox is None:
         run = FinishedCommand()
-        await _run(program, program.outside(context), context, run)
+        await _run(program, program.command(context), context, run)
         return EndedProgram(run)
     view, runs = context.view, 1
     ended, wanted = await _run_in(view, program, context, sandbox)
@@ -75,7 +75,7 @@ async def _run_in(
     async with recorded(context, sandbox, view):
         launch = await launch_program(program, context, sandbox, view, live=False)
         try:
-            await _run(program, program.inside(context, launch), context, run)
+            await _run(program, program.command(context, launch), context, run)
         finally:
             said = plain_text(run.capture.raw())
             code = None if run.timed_out else run.exit_code

@@ -239,12 +239,7 @@ class ReadTool(Tool[ReadInput]):
             return await list_tree(location, context, depth=1)
         if not stat.S_ISREG(status.st_mode):
             raise ToolError(f"{location.shown} is a device, pipe or socket, not a file.")
-
-        def start() -> bytes | None:
-            with open_file(location.real) as file:
-                return file.read(SAMPLE_BYTES)
-
-        sample = await asyncio.to_thread(start)
+        sample = await asyncio.to_thread(_bytes_of, location.real, SAMPLE_BYTES)
         if sample is None:
             raise ToolError(f"{location.shown} has nothing to be read now.")
         mime = image_type(sample)
@@ -272,6 +267,11 @@ class ReadTool(Tool[ReadInput]):
         told = {"truncation": None, "known_from": known.source, "is_known": known.all_of_it}
         metadata = result.metadata.model_copy(update=told)
         return replace(result, output=known.text, full_output=None, metadata=metadata)
+
+
+def _bytes_of(path: Path, size: int = -1) -> bytes:
+    with open_file(path) as file:
+        return file.read(size)
 
 
 def _text_output(title: str, location: Location, window: _Window) -> Output:
@@ -314,8 +314,7 @@ def _window(path: Path, encoding: Encoding, wanted: range, line_chars: int) -> _
             return _cut_out(file, encoding.name, wanted, line_chars, size)
     if size > _MAX_WIDE_BYTES:
         raise ToolError(f"This {encoding.name} file is too large; convert it with bash (iconv) first.")
-    with open_file(path) as file:
-        text = file.read()[len(encoding.bom) :].decode(encoding.name, "replace")
+    text = _bytes_of(path)[len(encoding.bom) :].decode(encoding.name, "replace")
     return _cut_out(io.BytesIO(text.encode("utf-8", "replace")), "utf-8", wanted, line_chars, size)
 
 
@@ -374,22 +373,17 @@ def _line(file: BinaryIO, encoding: str, chars: int) -> str | None:
     while more and not more.endswith(b"\n"):
         more = file.readline(_CHUNK)
         size += len(more)
-    text = _decoded(piece, encoding).rstrip("\r\n").replace("\0", "␀")
+    try:
+        # Not final: a piece of a long line may end in the middle of a character.
+        text = codecs.getincrementaldecoder(encoding)().decode(piece, final=piece.endswith(b"\n"))
+    except UnicodeDecodeError:
+        text = piece.decode("latin-1")
+    text = text.rstrip("\r\n").replace("\0", "␀")
     if len(text) <= chars and size == len(piece):
         return text
     shown = text[: chars - _CUT_NOTE]
     left = size - more.endswith(b"\n") - len(shown.encode(encoding, "replace"))
     return f"{shown} [+{left:,} bytes]"
-
-
-def _decoded(piece: bytes, encoding: str) -> str:
-    if encoding == "latin-1":
-        return piece.decode(encoding)
-    try:
-        # Not final: a piece of a long line may end in the middle of a character.
-        return codecs.getincrementaldecoder("utf-8")().decode(piece, final=piece.endswith(b"\n"))
-    except UnicodeDecodeError:
-        return piece.decode("latin-1")
 
 
 def _count(file: BinaryIO) -> tuple[int, bool]:
@@ -416,12 +410,7 @@ async def _image(location: Location, mime: str, size: int, context: ToolContext)
         note = f"Too large to be shown (limit {size_text(MAX_IMAGE_BYTES)}); make a smaller copy with bash."
     if note:
         return ToolResult(f"[{about}. {note}]", title=location.shown, metadata=_metadata(location))
-
-    def whole() -> bytes:
-        with open_file(location.real) as file:
-            return file.read()
-
-    blob = context.put_blob(await asyncio.to_thread(whole))
+    blob = context.put_blob(await asyncio.to_thread(_bytes_of, location.real))
     part = ImagePart(blob=blob, mime=mime, width=width, height=height, path=location.pattern)
     return ToolResult(f"[{about}]", title=location.shown, attachments=(part,), metadata=_metadata(location))
 

@@ -32,11 +32,14 @@ class FileReads:
     def note(self, path: Path) -> None:
         """Remember the file's state now. Called before a read, so that a change during it shows later."""
         real = os.path.realpath(path)
-        state = _state(real)
-        if state is None:
+        try:
+            status = os.stat(real)  # noqa: PTH116 - a text, as the states are kept by
+            # What the system makes up as it is read says that it is empty, and some of it never ends.
+            digest = _digest(real) if 0 < status.st_size <= HASHED_BYTES else None
+        except OSError:
             self._states.pop(real, None)
-        else:
-            self._states[real] = state
+            return
+        self._states[real] = _State(status.st_mtime_ns, status.st_size, digest)
 
     def changed_since(self, path: Path) -> bool | None:
         """Return whether the file differs from when it was last noted; None when it never was."""
@@ -57,16 +60,6 @@ class FileReads:
         if known.digest is None or (same_time and known.size > _ALWAYS_HASHED_BYTES):
             return not same_time
         return _digest(real) != known.digest
-
-
-def _state(path: str) -> _State | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116 - a text, as the states are kept by
-        # What the system makes up as it is read says that it is empty, and some of it never ends.
-        digest = _digest(path) if 0 < status.st_size <= HASHED_BYTES else None
-    except OSError:
-        return None
-    return _State(status.st_mtime_ns, status.st_size, digest)
 
 
 def _digest(path: str) -> bytes:

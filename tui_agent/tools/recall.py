@@ -9,10 +9,9 @@ from pydantic import Field
 
 from tui_agent.context.recalling import fits, outline, recall_limits
 from tui_agent.errors import ToolError
-from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.tools.base import FoundEntry, Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import FoundEntry, FreeTool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, counted, finish
 
 MAX_HITS = 12
@@ -32,7 +31,7 @@ class RecallInput(ToolInput):
     grep: str = Field(default="", description="Only lines with this text")
 
 
-class RecallTool(Tool[RecallInput]):
+class RecallTool(FreeTool[RecallInput]):
     """Reads from the session itself, so it needs no permission."""
 
     name: ClassVar[str] = "recall"
@@ -42,9 +41,6 @@ class RecallTool(Tool[RecallInput]):
     Input = RecallInput
     traits = ToolTraits(kind="read", quotes=True, shows_past=True, protected=True)
     read_only: ClassVar[bool] = True
-
-    def needs(self, arguments: RecallInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
-        return ()
 
     async def run(self, arguments: RecallInput, context: ToolContext) -> ToolResult:
         if context.archive is None:
@@ -95,13 +91,10 @@ class RecallTool(Tool[RecallInput]):
             first, last = before + offset, before + offset - 1 + shown
             return f"[Lines {first}-{last} of {before + total}. Go on with offset={last + 1}.]"
 
-        def hint(cut: object) -> str:
-            return footer(getattr(cut, "kept_lines", 0))
-
         output = Output(
             "\n".join(f"{at}: {lines[at - 1]}" if wanted.grep and not before else lines[at - 1] for at in given),
             f"#{entry_id}",
-            cut_hint=hint,
+            cut_hint=lambda cut: footer(cut.kept_lines),
             footer=footer(len(given)) if wanted.grep or len(given) < len(numbers) else "",
             metadata=ToolMetadata(count=total),
             stored=False,

@@ -10,10 +10,9 @@ from pydantic import Field
 
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
-from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, finish
 
 MAX_LISTED = 20
@@ -42,7 +41,7 @@ class SkillInput(ToolInput):
     name: str = Field(description="As in the list of skills")
 
 
-class SkillTool(Tool[SkillInput]):
+class SkillTool(FreeTool[SkillInput]):
     """Gives out skills; ``skills`` returns those there are now, by name. Reading them needs no permission.
 
     ``wanted`` says whether a head that is compared or rendered now has the tool; by default it has with any skill.
@@ -61,9 +60,6 @@ class SkillTool(Tool[SkillInput]):
     @property
     def offered(self) -> bool:
         return self._wanted()
-
-    def needs(self, arguments: SkillInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
-        return ()
 
     async def run(self, arguments: SkillInput, context: ToolContext) -> ToolResult:
         skills = self._skills()

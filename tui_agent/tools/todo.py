@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
 from tui_agent.errors import ToolError
 from tui_agent.lazy import LazyPattern, dataclass
-from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import (
     BranchSummaryEntry,
     CompactionEntry,
@@ -19,7 +18,7 @@ from tui_agent.session.entries import (
     ToolStatus,
 )
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
 
 MAX_TODOS = 100
 MAX_CHARS = 8_000
@@ -75,7 +74,7 @@ class TodoInput(ToolInput):
         return "\n".join(map(_line, value)) if isinstance(value, list) else value
 
 
-class TodoTool(Tool[TodoInput]):
+class TodoTool(FreeTool[TodoInput]):
     """Keeps nothing itself: its last result on the path is the list."""
 
     name: ClassVar[str] = _NAME
@@ -88,12 +87,9 @@ class TodoTool(Tool[TodoInput]):
         protected=True,
     )
 
-    def needs(self, arguments: TodoInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
-        return ()
-
     async def run(self, arguments: TodoInput, context: ToolContext) -> ToolResult:  # noqa: ARG002 - as inherited
         todos = parse(arguments.todos)
-        text = render(todos)
+        text = "\n".join(map(str, todos)) or EMPTY
         if len(todos) > MAX_TODOS or len(text) > MAX_CHARS:
             raise ToolError(f"The list is too long: at most {MAX_TODOS} items and {MAX_CHARS:,} characters.")
         return ToolResult(text, progress(todos), metadata=ToolMetadata(count=len(todos)))
@@ -111,10 +107,6 @@ def progress(todos: Sequence[Todo]) -> str:
     return f"{sum(todo.status is TodoStatus.DONE for todo in counted)}/{len(counted)} done"
 
 
-def render(todos: Iterable[Todo]) -> str:
-    return "\n".join(map(str, todos)) or EMPTY
-
-
 def parse(text: str) -> tuple[Todo, ...]:
     """Return the list that lines stand for; one without a mark is pending, bullets and headings are no part."""
     todos = []
@@ -124,10 +116,6 @@ def parse(text: str) -> tuple[Todo, ...]:
         if match and content and content != EMPTY and not content.startswith("#"):
             todos.append(Todo(content, _STATUS_OF[match["mark"] or " "]))
     return tuple(todos)
-
-
-def is_todo_list(entry: Entry) -> TypeGuard[ToolResultEntry]:
-    return isinstance(entry, ToolResultEntry) and entry.tool == _NAME and entry.status is ToolStatus.COMPLETED
 
 
 def current_todos(path: Sequence[Entry]) -> tuple[Todo, ...]:

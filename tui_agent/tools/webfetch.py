@@ -82,7 +82,10 @@ async def _output(page: WebPage, asked: WebAddress, context: ToolContext) -> Out
     title = f"{page.address.netloc}{page.address.target}"
     is_text = _TEXT.match(page.content_type) or page.content_type in _HTML or _reads_as_text(page.body)
     if page.binary or not is_text:
-        return Output(_described(page), title)
+        kind = page.content_type or "no known type"
+        size = f", {size_text(page.length)}" if page.length is not None else ""
+        about = f"[{page.address} is not text but {kind}{size}. To use it, download it with bash and curl.]"
+        return Output(about, title)
     text = await _text(page, context)
     notes = [f"[From {page.address}]"] if page.address != asked else []
     if page.status >= 400:
@@ -104,12 +107,6 @@ def _rest(truncation: Truncation) -> str:
     return f"[Lines 1-{shown} of {truncation.total_lines}. Recall this result by its #number with offset={shown + 1}.]"
 
 
-def _described(page: WebPage) -> str:
-    kind = page.content_type or "no known type"
-    size = f", {size_text(page.length)}" if page.length is not None else ""
-    return f"[{page.address} is not text but {kind}{size}. To use it, download it with bash and curl.]"
-
-
 def _reads_as_text(body: bytes) -> bool:
     try:
         body[:_SNIFFED_CHARS].decode("utf-8")
@@ -119,17 +116,6 @@ def _reads_as_text(body: bytes) -> bool:
 
 
 async def _text(page: WebPage, context: ToolContext) -> str:
-    text = _decoded(page)
-    if page.content_type in _HTML or (
-        not page.content_type and text.lstrip()[:15].lower().startswith("<!doctype html")
-    ):
-        return await _markdown(text, page.address, context)
-    if page.content_type.endswith("json") and any(len(line) > _LONG_LINE for line in text.split("\n")):
-        return await asyncio.to_thread(_on_lines, text)
-    return text
-
-
-def _decoded(page: WebPage) -> str:
     charset = page.charset
     if charset is None and (found := _META_CHARSET.search(page.body[:_SNIFFED_CHARS])):
         charset = found[1].decode("ascii")
@@ -137,14 +123,15 @@ def _decoded(page: WebPage) -> str:
         text = page.body.decode(charset or "utf-8", "replace")
     except LookupError:
         text = page.body.decode("utf-8", "replace")
-    return text.removeprefix("\ufeff").replace("\r\n", "\n")
-
-
-def _on_lines(text: str) -> str:
-    try:
-        return json.dumps(json.loads(text), indent=1, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return text
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    if page.content_type in _HTML or (
+        not page.content_type and text.lstrip()[:15].lower().startswith("<!doctype html")
+    ):
+        return await _markdown(text, page.address, context)
+    if page.content_type.endswith("json") and any(len(line) > _LONG_LINE for line in text.split("\n")):
+        with contextlib.suppress(ValueError, RecursionError):
+            return await asyncio.to_thread(lambda: json.dumps(json.loads(text), indent=1, ensure_ascii=False))
+    return text
 
 
 async def _markdown(html: str, address: WebAddress, context: ToolContext) -> str:

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tui_agent.errors import ToolError
-from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ImagePart, ToolSchema
-from tui_agent.tools.base import DynamicTool, RawInput, ToolContext, ToolResult, slim_schema
+from tui_agent.tools.base import DynamicTool, FreeTool, RawInput, ToolContext, ToolResult, slim_schema
 from tui_agent.tools.functions.signature import FunctionError, Returned, image_type, returned, signature_of
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, stored_image
 
 
-class FunctionTool(DynamicTool):
+class FunctionTool(DynamicTool, FreeTool[RawInput]):
     """A function that was given to an agent: nobody is asked before it is called.
 
     Raises:
@@ -23,11 +22,6 @@ class FunctionTool(DynamicTool):
     def __init__(self, function: Callable[..., Any]) -> None:
         self._signature = signature = signature_of(function)
         super().__init__(schema_of(signature.name, signature.description, signature.parameters))
-
-    def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return nothing: who gave the function wants it called."""
-        del arguments, context
-        return ()
 
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
         """Call it on the event loop; what it raises is the model's to read."""
