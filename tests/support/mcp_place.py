@@ -39,7 +39,7 @@ class Place:
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
         around = ConnectionContext({"SECRET": "s3cret"}, environment, directory / "log", directory / "tokens")
         self.hub = McpHub(lambda: FoundServers(tuple(self.specs)), around, patience)
-        self.hub.subscribe(self.notices.append)
+        self.hub.listeners.append(self.notices.append)
 
     def add(self, name: str, **settings: Any) -> None:
         self.specs.append(ServerSpec(name, McpServerSettings(**settings), "user", self.directory))

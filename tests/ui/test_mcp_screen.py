@@ -167,15 +167,13 @@ class GivenServers:
 
     rows: tuple[McpServerStatus, ...] = SERVERS
     done: list[str] = field(default_factory=list)
+    watchers: list[Callable[[], None]] = field(default_factory=list)
 
     def start(self) -> None:
         """Nothing to start."""
 
     def status(self) -> tuple[McpServerStatus, ...]:
         return self.rows
-
-    def watch(self, _watcher: Callable[[], None]) -> Callable[[], None]:
-        return lambda: None
 
     async def sign_out(self, name: str) -> None:
         self.done.append(f"sign out {name}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.attachments import Prepared
-from tui_agent.agent.channel import EventChannel, Journal, Questions
+from tui_agent.agent.channel import EventChannel, Journal, Questions, joined
 from tui_agent.agent.checkpoints.rewind import FileRewind
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import (
@@ -67,7 +67,7 @@ class SessionMcp:
     def __init__(self, agent: "Agent") -> None:
         self._agent = agent
         self._hub = hub = agent.ports.mcp
-        self._leave = (hub.subscribe(agent.channel.emit), hub.join(self))
+        self._leave = (joined(hub.listeners, agent.channel.emit), joined(hub.sessions, self))
         self.asker: Asker | None = None
         """Asks the person; None where there is none."""
 
@@ -215,7 +215,8 @@ class Agent:
 
     def commands(self) -> tuple[CommandRow, ...]:
         """Return the user's own commands and skills and the servers' prompts, as they can be typed."""
-        prompts = (CommandRow(row.command, row.description, row.usage) for row in self.ports.mcp.prompts())
+        rows = (row for offer in self.ports.mcp.offers() for row in offer.prompts)
+        prompts = (CommandRow(row.command, row.description, row.usage) for row in rows)
         return (*self.ports.knowledge.rows, *prompts)
 
     def switch_for(self, prepared: Prepared) -> None:

@@ -137,8 +137,12 @@ class Loop:
     async def run(self) -> RunEnded:
         self.journal.channel.emit(RunStarted())
         self.step, self.failed_checks, self.has_called, self.check = 0, 0, False, None
-        with self.ports.meter.run(self.ports.budget), self.tools.diagnostics.during_run():
-            ended = await self._run_to_its_end()
+        self.tools.diagnostics.is_told_by_run = True
+        try:
+            with self.ports.meter.run(self.ports.budget):
+                ended = await self._run_to_its_end()
+        finally:
+            self.tools.diagnostics.is_told_by_run = False
         answer = newest(self.journal.session.active_path(), AssistantEntry)
         text, hooks = answer.text if answer is not None else "", self.ports.hooks
         hooks.tell(RunEnd(about=hooks.about, reason=ended.reason, error=ended.error, steps=ended.steps, answer=text))

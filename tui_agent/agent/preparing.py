@@ -64,7 +64,8 @@ async def _made(name: str, arguments: str, session: Session, ports: AgentPorts) 
 
 
 async def _server_prompt(name: str, arguments: str, ports: AgentPorts) -> Prepared | None:
-    prompt = next((known for known in ports.mcp.prompts() if known.command == name), None)
+    prompts = (prompt for offer in ports.mcp.offers() for prompt in offer.prompts)
+    prompt = next((known for known in prompts if known.command == name), None)
     if prompt is None:
         return None
     if missing := prompt.missing(arguments):
@@ -77,7 +78,7 @@ async def _server_prompt(name: str, arguments: str, ports: AgentPorts) -> Prepar
 
 
 async def _filled(command: UserCommand, arguments: str, session: Session, ports: AgentPorts) -> Prepared:
-    if command.of_project and SHELL.search(command.template) and not ports.knowledge.trusted:
+    if command.of_project and SHELL.search(command.template) and not ports.knowledge.trusted():
         raise CommandError(
             f"/{command.name} came with the project and runs commands: trust the project first, "
             "when you are asked at the start or with --trust."
@@ -121,8 +122,13 @@ def gives_tasks(ports: AgentPorts) -> bool:
 def all_named(ports: AgentPorts) -> tuple[Named, ...]:
     specs = subagents_of(ports).values() if gives_tasks(ports) else ()
     agents = tuple(Named(spec.name, spec.description, "agent") for spec in specs)
-    resources = (Named(row.mention, row.description or row.name, "resource") for row in ports.mcp.resources())
-    templates = (Named(row.mention, row.description or row.name, "template") for row in ports.mcp.templates())
+    offers = ports.mcp.offers()
+    resources = [
+        Named(row.mention, row.description or row.name, "resource") for each in offers for row in each.resources
+    ]
+    templates = [
+        Named(row.mention, row.description or row.name, "template") for each in offers for row in each.templates
+    ]
     return (*agents, *resources, *templates)
 
 

@@ -116,7 +116,7 @@ class Head:
 
     def _render(self, model: str, mode: str) -> SystemEntry:
         """Return the head to be appended now; what it tells of counts as told."""
-        self._ports.knowledge.fix_skill_tool()
+        self._ports.knowledge.offers_skills = bool(self._ports.knowledge.skills)
         self._ports.mcp.note_offered()
         return self._made(model, mode)
 

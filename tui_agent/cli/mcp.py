@@ -118,10 +118,10 @@ async def _test(name: str) -> int:
         known = ", ".join(spec.name for spec in found.specs) or "none"
         raise UsageError(f"There is no server {name}; there are: {known}.")
     hub = Extensions(is_trusted).hub_of(spec)
-    hub.subscribe(lambda notice: say(notice.message, file=sys.stderr))
+    hub.listeners.append(lambda notice: say(notice.message, file=sys.stderr))
     try:
         changed = asyncio.Event()
-        hub.watch(changed.set)
+        hub.watchers.append(changed.set)
         hub.start()
         while any(row.state in {ServerState.STARTING, ServerState.LOGIN} for row in hub.status()):
             changed.clear()

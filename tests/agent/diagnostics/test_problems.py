@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_agent.agent.diagnostics.checks import Problem, new_problems, parse_problems, problems_on_new_lines
+from tui_agent.agent.diagnostics.checks import Problem, new_problems, parse_problems
 from tui_agent.editing.diffs import line_origins
 
 PRINTED = {
@@ -87,7 +87,7 @@ def test_lines_named_in_messages_may_move_too() -> None:
 def test_where_nothing_is_known_of_before_only_new_lines_count() -> None:
     edited = origins(BEFORE, "a\nx\nb\nnew\nx\nc\n")
     everything = [*at(2, 4, 5), *at(1, path="other.py")]
-    assert problems_on_new_lines(everything, edited) == at(4)
+    assert new_problems(None, everything, edited) == at(4)
 
 
 WORDS = st.sampled_from(["a", "b", "x", "", "}"])

@@ -92,7 +92,8 @@ async def test_a_cancelled_call_ends_on_the_server_too(shared: Place) -> None:
 
 @by_either_way
 async def test_prompts_and_resources(shared: Place) -> None:
-    (prompt,) = shared.hub.prompts()
+    [offer] = shared.hub.offers()
+    (prompt,) = offer.prompts
     assert (prompt.command, prompt.description, prompt.arguments[0].name) == (
         "tracker:review",
         "Review something.",
@@ -101,7 +102,7 @@ async def test_prompts_and_resources(shared: Place) -> None:
     assert prompt.arguments[0].required
     parts = await shared.hub.prompt("tracker", "review", {"subject": "the loop"}, shared.put_blob)
     assert parts == (TextPart(text="Please review the loop."),)
-    (resource,) = shared.hub.resources()
+    (resource,) = offer.resources
     assert (resource.mention, resource.mime) == ("tracker:memo://today", "text/plain")
     assert await shared.hub.resource(resource.mention, shared.put_blob) == (
         FilePart(path=resource.mention, text="Tests."),

@@ -105,7 +105,7 @@ async def test_a_login_that_is_given_up_is_asked_for_again(place: Place) -> None
     place.add("vault", url=f"http://127.0.0.1:{port}/mcp")
     place.add_stdio()
     changes: list[ServerState] = []
-    place.hub.watch(lambda: changes.append(place.state("vault")))
+    place.hub.watchers.append(lambda: changes.append(place.state("vault")))
 
     async def log_in() -> None:
         await until(lambda: place.state("vault") is ServerState.LOGIN)

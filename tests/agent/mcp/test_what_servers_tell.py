@@ -108,7 +108,7 @@ async def test_messages_of_a_server_are_kept_from_a_level_on(talking):
 
 
 async def test_a_template_is_offered_and_its_resources_can_be_read(talking):
-    [template] = talking.hub.templates()
+    [template] = talking.hub.offers()[0].templates
     assert (template.mention, template.description) == ("talk:note://{name}", "A note by its name.")
     mention = template.mention.replace("{name}", "today")
     assert await talking.hub.resource(mention, talking.put_blob) == (FilePart(path=mention, text="The note today."),)

@@ -97,7 +97,9 @@ def _read(descriptor: int) -> Reading:
 def place_in(root: Path, path: str) -> Path | None:
     """Return where a recorded path is in a project; None when it leads outside, over a link or into ``.git``."""
     pure = PurePosixPath(path)
-    if pure.is_absolute() or not pure.parts or ".." in pure.parts or any(map(_is_repository_data, pure.parts)):
+    # Some file systems take it for ``.git``: without regard to case or to characters without a shape.
+    names = {"".join(filter(str.isascii, part)).casefold().rstrip(". ") for part in pure.parts}
+    if pure.is_absolute() or not pure.parts or ".." in pure.parts or names & {".git", "git~1"}:
         return None
     place = root
     for part in pure.parts[:-1]:
@@ -105,11 +107,6 @@ def place_in(root: Path, path: str) -> Path | None:
         if place.is_symlink():
             return None
     return place / pure.name
-
-
-def _is_repository_data(name: str) -> bool:
-    """Whether some file system takes a name for ``.git``: without regard to case or to characters without a shape."""
-    return "".join(filter(str.isascii, name)).casefold().rstrip(". ") in {".git", "git~1"}
 
 
 def _reason(error: OSError) -> str:

@@ -5,6 +5,7 @@ What is overwritten or deleted is in the store before it is touched, so that res
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tui_agent.agent.checkpoints.file_snapshots import Image, Reading, digest_of, place_in, read_image
@@ -114,7 +115,11 @@ class Restorer:
             self._put(reading.data)
         if step.wanted.digest is None:
             place.unlink(missing_ok=True)
-            self._remove_empty(place.parent)
+            directory = place.parent
+            with suppress(OSError):  # of the first one that is not empty
+                while directory != self.root:
+                    directory.rmdir()
+                    directory = directory.parent
             return ""
         if reading.image.digest != step.wanted.digest:
             data = self.content(step.wanted)
@@ -125,14 +130,6 @@ class Restorer:
         elif step.wanted.mode:
             place.chmod(step.wanted.mode)
         return ""
-
-    def _remove_empty(self, directory: Path) -> None:
-        while directory != self.root:
-            try:
-                directory.rmdir()
-            except OSError:
-                return
-            directory = directory.parent
 
 
 _COMPARED_BYTES = 1_000_000
@@ -152,12 +149,11 @@ class ChangedFile:
 def diff_of(found: Sequence[Difference], restorer: Restorer, *, recorded: bool = False) -> tuple[ChangedFile, ...]:
     """Return how files are now, or how they were here as ``recorded``, compared to how they were there."""
     restorer.expect(image for row in found for image in ((row.there, row.here) if recorded else (row.there,)))
-
-    def reading(row: Difference) -> Reading:
-        return Reading(row.here, restorer.content(row.here)) if recorded else restorer.current(row.path)
-
-    rows = (_row(difference, reading(difference), restorer) for difference in found)
-    return tuple(row for row in rows if row is not None)
+    rows = []
+    for row in found:
+        reading = Reading(row.here, restorer.content(row.here)) if recorded else restorer.current(row.path)
+        rows.append(_row(row, reading, restorer))
+    return tuple(filter(None, rows))
 
 
 @dataclass(frozen=True, slots=True)

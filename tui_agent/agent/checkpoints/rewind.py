@@ -38,7 +38,12 @@ class FileRewind:
         self._restorer: Restorer | None = None
         ports, keeping = agent.ports, agent.ports.checkpoints
         if keeping is not None and not session.read_only:
-            self.recorder = Recorder(ports.project, keeping, self._warn, lambda: agent.jobs.running)
+            self.recorder = Recorder(
+                ports.project,
+                keeping,
+                lambda sentence: agent.channel.emit(Notice(sentence, "warning")),
+                lambda: agent.jobs.running,
+            )
         if keeping is not None:
             self._restorer = Restorer(ports.project, keeping)
 
@@ -62,9 +67,6 @@ class FileRewind:
         if self.recorder is not None:
             await self.settle()
             await self.recorder.aclose()
-
-    def _warn(self, sentence: str) -> None:
-        self._agent.channel.emit(Notice(sentence, "warning"))
 
     # -- going --------------------------------------------------------------------------------------------------
 

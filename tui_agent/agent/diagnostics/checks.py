@@ -74,7 +74,11 @@ def checks_for(path: Path, root: Path, settings: DiagnosticSettings) -> list[Che
     if not path.is_relative_to(root):
         return []
     name = path.relative_to(root).as_posix()
-    chosen = [commands for pattern, commands in settings.commands.items() if _fits(name, pattern)]
+    chosen = [
+        commands
+        for pattern, commands in settings.commands.items()
+        if any(fnmatch.fnmatchcase(one, pattern) for one in (name, path.name))
+    ]
     if chosen:
         lines = [line for commands in chosen for line in ((commands,) if isinstance(commands, str) else commands)]
         lines = [line for line in dict.fromkeys(lines) if line.strip()]
@@ -118,10 +122,6 @@ def _holds(path: Path, text: str) -> bool:
         return not text or (path.stat().st_size < _MAX_MARKER_BYTES and text in path.read_text("utf-8", "replace"))
     except OSError:
         return False
-
-
-def _fits(name: str, pattern: str) -> bool:
-    return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name.rpartition("/")[2], pattern)
 
 
 _PLACED = LazyPattern(
@@ -186,12 +186,16 @@ def parse_problems(output: str, where: Path, root: Path) -> list[Problem]:
     return found
 
 
-def new_problems(before: Iterable[Problem], after: Iterable[Problem], origins: Origins) -> list[Problem]:
+def new_problems(before: Iterable[Problem] | None, after: Iterable[Problem], origins: Origins) -> list[Problem]:
     """Return the problems that were not there before, in order.
+
+    Where nothing is known of before, None, those are on lines that were written just now: all that is sure.
 
     A problem is known if the same was said of the line that its line was before, or else as often as the same was
     said of lines that are gone.
     """
+    if before is None:
+        return [problem for problem in after if problem.path in origins and _line_before(problem, origins) is None]
     known: dict[tuple[str, str], Counter[int | None]] = defaultdict(Counter)
     for problem in before:
         known[problem.key][problem.line] += 1
@@ -210,11 +214,6 @@ def new_problems(before: Iterable[Problem], after: Iterable[Problem], origins: O
         else:
             new.append(problem)
     return new
-
-
-def problems_on_new_lines(after: Iterable[Problem], origins: Origins) -> list[Problem]:
-    """Return the problems on lines that were written just now: all that is sure where nothing is known of before."""
-    return [problem for problem in after if problem.path in origins and _line_before(problem, origins) is None]
 
 
 def _line_before(problem: Problem, origins: Origins) -> int | None:

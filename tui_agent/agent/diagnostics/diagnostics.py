@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 
 from tui_agent.agent.diagnostics.checks import (
@@ -23,7 +24,6 @@ from tui_agent.agent.diagnostics.checks import (
     checks_for,
     new_problems,
     parse_problems,
-    problems_on_new_lines,
 )
 from tui_agent.agent.events import AgentEvent, ChecksAwaited, Notice
 from tui_agent.agent.ports import AgentPorts
@@ -56,6 +56,9 @@ MAX_FILE_BYTES = 2_000_000
 
 Before = Mapping[Path, bytes | None]
 """Edited files with what they held before, None for one that was not there."""
+
+
+_content = partial(read_regular, limit=MAX_CHANGED_BYTES)
 
 
 class _GaveUpError(Exception):
@@ -93,7 +96,8 @@ class Diagnostics:
         self._emit = emit
         self._root = Path(os.path.realpath(ports.project))
         self._switched: bool | None = None
-        self._is_told_by_run = False
+        self.is_told_by_run = False
+        """While a run goes on it tells the model; what is found after it the user is told."""
         self.checkers: dict[Check, Checker] = {}
         """Those that had something to do, in their order."""
 
@@ -124,15 +128,6 @@ class Diagnostics:
         for path, checks in (await asyncio.to_thread(found)).items():
             for check in checks:
                 self.checkers.setdefault(check, Checker(check)).edited.setdefault(path, before[path])
-
-    @contextlib.contextmanager
-    def during_run(self) -> Iterator[None]:
-        """While a run goes on it tells the model; what is found after it the user is told."""
-        self._is_told_by_run = True
-        try:
-            yield
-        finally:
-            self._is_told_by_run = False
 
     async def findings(self) -> UserEntry | None:
         """Check what was edited and return the entry that tells the model what is new; None when nothing is.
@@ -178,9 +173,6 @@ class Diagnostics:
         if tasks:
             await asyncio.wait(tasks)
 
-    def _notify(self, text: str) -> None:
-        self._emit(Notice(text, action="diagnostics"))
-
     # -- one check ------------------------------------------------------------------------------------------------
 
     async def _work(self, checker: Checker) -> None:
@@ -195,14 +187,15 @@ class Diagnostics:
                 self._give_up(checker, f"failed: {type(error).__name__}: {error}")
             finally:
                 checker.checking = {}
-        if checker.untold and not self._is_told_by_run:
+        if checker.untold and not self.is_told_by_run:
             files = ", ".join(dict.fromkeys(problem.path for problem in checker.untold))
             found = f"{checker.check.name} found {len(checker.untold):,} new in {files}."
-            self._notify(f"{found} The model is told with your next message.")
+            self._emit(Notice(f"{found} The model is told with your next message.", action="diagnostics"))
 
     def _give_up(self, checker: Checker, why: str) -> None:
         checker.gave_up, checker.untold, checker.edited = why, [], {}
-        self._notify(f"{checker.check.name} {why} It is left alone from now on; /diagnostics on tries it again.")
+        text = f"{checker.check.name} {why} It is left alone from now on; /diagnostics on tries it again."
+        self._emit(Notice(text, action="diagnostics"))
 
     async def _check(self, checker: Checker, edited: Before) -> None:
         files = sorted(path for path in edited if is_file(path))
@@ -218,10 +211,7 @@ class Diagnostics:
         origins = await asyncio.to_thread(
             lambda: {name: _origins_of(edited[path], _content(path)) for path, name in names.items()}
         )
-        if known is None:
-            new = problems_on_new_lines(after, origins)
-        else:
-            new = await asyncio.to_thread(new_problems, known, after, origins)
+        new = await asyncio.to_thread(new_problems, known, after, origins)
         checker.known.pop(words, None)
         checker.known[words] = after
         if len(checker.known) > MAX_KNOWN:
@@ -302,10 +292,6 @@ def _told(lines: Sequence[str]) -> str:
     count = f"{len(lines)} new {'problem' if len(lines) == 1 else 'problems'}"
     shown = f", {MAX_TOLD} of them shown" if len(lines) > MAX_TOLD else ""
     return "\n".join([f"{count}{shown}:", *lines[:MAX_TOLD]])
-
-
-def _content(path: Path) -> bytes | None:
-    return read_regular(path, MAX_CHANGED_BYTES)
 
 
 def _written(place: Path, edited: Before) -> dict[Path, Path]:

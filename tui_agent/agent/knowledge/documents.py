@@ -163,16 +163,14 @@ def _fields(text: str) -> dict[str, Any]:
     except yaml.YAMLError as error:
         pairs = [_PAIR.fullmatch(line.rstrip()) for line in text.splitlines() if line.strip()]
         if not pairs or None in pairs:
-            raise DocumentError(f"the front matter is not valid YAML: {_problem(error)}") from None
+            mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+            where = f" in line {mark.line + 2}" if mark is not None else ""
+            raise DocumentError(
+                f"the front matter is not valid YAML: {problem or 'it cannot be read'}{where}"
+            ) from None
         return {pair[1]: pair[2].strip().strip("\"'") for pair in pairs if pair is not None}
     if values is None:
         return {}
     if not isinstance(values, dict):
         raise DocumentError("the front matter holds no keys; write each as “key: value”")
     return {str(key): value for key, value in values.items()}
-
-
-def _problem(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    where = f" in line {mark.line + 2}" if mark is not None else ""
-    return f"{getattr(error, 'problem', None) or 'it cannot be read'}{where}"

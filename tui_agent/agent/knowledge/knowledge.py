@@ -63,15 +63,12 @@ def list_skills(skills: Iterable[Skill], intro: str, budget: int, count: Callabl
 
 
 def _section(intro: str, rows: Sequence[tuple[str, str]], chars: int, left_out: int = 0) -> str:
-    lines = [f"- {name}: {_short(description, chars)}" for name, description in rows]
+    cut = ((name, text if len(text) <= chars else f"{text[: chars - 1].rstrip()}…") for name, text in rows)
+    lines = [f"- {name}: {text}" for name, text in cut]
     if left_out:
         lines.append(f"({left_out} more are not listed; the user may name one.)")
     body = "\n".join([intro, *lines])
     return f"<skills>\n{body}\n</skills>"
-
-
-def _short(text: str, chars: int) -> str:
-    return text if len(text) <= chars else f"{text[: chars - 1].rstrip()}…"
 
 
 def _skill(path: Path, files: FileCache) -> Skill | None:
@@ -137,7 +134,7 @@ class Knowledge:
     ) -> None:
         self._sources = sources
         self._prompt = prompt
-        self._trusted = trusted
+        self.trusted = trusted
         self._files = FileCache(None if sources is None else sources.folders.project)
         self._loading = threading.Lock()
         self.instructions: tuple[Instruction, ...] = ()
@@ -173,7 +170,7 @@ class Knowledge:
             skills = load_skills(folders, self._files, problems)
             commands = load_commands(folders, self._files, problems)
             instructions = self._instructions.load(problems)
-            specs = load_specs(folders, self._prompt, self._files, problems, trusted=self._trusted)
+            specs = load_specs(folders, self._prompt, self._files, problems, trusted=self.trusted)
             try:
                 notes = tuple(notes_in(read_notes(folders.project)))
             except (NoteError, OSError) as error:
@@ -187,7 +184,7 @@ class Knowledge:
                 *(CommandRow(f"{SKILL_PREFIX}{row.name}", row.description, "[TASK]") for row in self.skills.values()),
             )
             if self.offers_skills is None:
-                self.fix_skill_tool()
+                self.offers_skills = bool(skills)
             self.problems = tuple(problems)
         self._tell(problems)
 
@@ -199,10 +196,6 @@ class Knowledge:
         for problem in new:
             log.warning("%s", problem)
 
-    def fix_skill_tool(self) -> None:
-        """Decide, when a head is rendered, whether heads have the skill tool."""
-        self.offers_skills = bool(self.skills)
-
     def take_problems(self) -> str | None:
         """Return one sentence about what could not be used, once for each problem; None when there is nothing new."""
         problems, self._problems = self._problems, []
@@ -212,10 +205,6 @@ class Knowledge:
         return " ".join([*problems[:NAMED_PROBLEMS], *([f"And {more} more; see the log."] if more > 0 else [])])
 
     # -- what there is --------------------------------------------------------------------------------------
-
-    @property
-    def trusted(self) -> bool:
-        return self._trusted()
 
     def primary(self, mode: str) -> AgentSpec | None:
         """Return the agent that takes the main agent's place in a mode; None where the mode is no agent's name."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import importlib
 import json
 import logging
 import os
@@ -12,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import field
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.questions import Answer, Asker, ServerForm, question_of
@@ -131,21 +130,17 @@ _NOT_STREAMABLE = frozenset(
 _LOST = frozenset({"Session terminated", "Connection closed"})
 
 
-class Listener(Protocol):
-    """Who hears of a connection."""
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """What is called when something is heard on a connection; ``asker`` returns who asks a person."""
 
-    def asker(self) -> Asker | None: ...
-    def lost(self) -> None: ...
-    def changed(self) -> None: ...
-    async def login(self, url: str) -> None: ...
-    def refused(self, status: int) -> None: ...
-    def said(self, message: ServerMessage) -> None: ...
-    def noise(self, text: str) -> None: ...
-
-
-async def load_sdk() -> None:
-    """Import the SDK in a thread: it takes half a second."""
-    await asyncio.to_thread(importlib.import_module, "mcp")
+    asker: Callable[[], Asker | None]
+    lost: Callable[[], None]
+    changed: Callable[[], None]
+    login: Callable[[str], Awaitable[None]]
+    refused: Callable[[int], None]
+    said: Callable[[ServerMessage], None]
+    noise: Callable[[str], None]
 
 
 @asynccontextmanager
@@ -232,10 +227,6 @@ class _Heard:
         async with self._asking():
             question = ServerForm(self.spec.name, f"The server of this project wants to reach {name}:{port}.")
             return (await ask(question)).action == "accept"
-
-    def ended(self) -> None:
-        if self.connected:
-            self.listener.lost()
 
     async def message(self, message: "IncomingMessage") -> None:
         if type(message).__name__.endswith("ListChangedNotification"):
@@ -390,7 +381,8 @@ class _WatchedStream:
                 written = message.errors(include_url=False)[0]["input"]
                 self._heard.noise(written if isinstance(written, str) else json.dumps(written, default=str))
         except BaseException:
-            self._heard.ended()
+            if self._heard.connected:
+                self._heard.listener.lost()
             raise
         return message
 

@@ -14,17 +14,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from tui_agent.agent.channel import joined
 from tui_agent.agent.events import Notice
 from tui_agent.agent.mcp.questions import Asker, Host
 from tui_agent.agent.mcp.records import (
     Content,
     LoginState,
     McpError,
-    McpPrompt,
-    McpResource,
     McpServerStatus,
     McpToolRow,
+    ServerOffer,
     ServerState,
     ToolInfo,
     portable_name,
@@ -42,7 +40,7 @@ from tui_agent.json_text import loads
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.safe_text import one_line
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, ToolSchema, UserPart
-from tui_agent.tools.base import DynamicTool, RawInput, Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import DynamicTool, FreeTool, RawInput, Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
 
 if TYPE_CHECKING:
@@ -103,7 +101,7 @@ class McpTool(DynamicTool):
         return await finish(output, context)
 
 
-class McpSearchTool(DynamicTool):
+class McpSearchTool(DynamicTool, FreeTool[RawInput]):
     """Lists servers' tools, shows the parameters of those the model asks for, and calls them by name.
 
     Parameters come as results, at the end of the conversation, so that what the provider caches stays as it is.
@@ -134,10 +132,6 @@ class McpSearchTool(DynamicTool):
         if not isinstance(inner, dict):
             raise ToolError(f"The arguments of {name} must be a JSON object. Its parameters: {_parameters(tool)}")
         return tool, RawInput(values=inner)
-
-    def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        del arguments, context
-        return ()
 
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
         values = arguments.values
@@ -234,22 +228,13 @@ class McpHub:
         self._names: dict[tuple[str, str], str] = {}
         self._tools: dict[str, McpTool] = {}
         self._told: set[str] | None = None
-        self._listeners: list[Callable[[Notice], None]] = []
-        self._watchers: list[Callable[[], None]] = []
-        self._hosts: list[Host] = []
         self._started = False
-
-    def join(self, host: Host) -> Callable[[], None]:
-        """Let servers ask a session's person and model; the returned function ends that."""
-        return joined(self._hosts, host)
-
-    def subscribe(self, listener: Callable[[Notice], None]) -> Callable[[], None]:
-        """Call ``listener`` with what the user should know; the returned function ends that."""
-        return joined(self._listeners, listener)
-
-    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
-        """Call ``watcher`` whenever ``status`` may be different; the returned function ends that."""
-        return joined(self._watchers, watcher)
+        self.listeners: list[Callable[[Notice], None]] = []
+        """Called with what the user should know."""
+        self.watchers: list[Callable[[], None]] = []
+        """Called whenever ``status`` may be different."""
+        self.sessions: list[Host] = []
+        """Sessions whose person servers may ask."""
 
     # -- life -----------------------------------------------------------------------------------------------
 
@@ -309,7 +294,7 @@ class McpHub:
         except McpConfigError as error:
             raise McpError(str(error)) from None
         server.spec = replace(server.spec, settings=settings)
-        self.on_change()
+        self._changed(server)
         return settings
 
     async def aclose(self) -> None:
@@ -324,7 +309,7 @@ class McpHub:
 
                 if self._around is None:
                     raise McpError("There is nowhere to run a server.")
-                self._servers[spec.name] = McpServer(spec, self._around, self._patience, self)
+                self._servers[spec.name] = McpServer(spec, self._around, self._patience, self._asker, self._changed)
                 self._servers[spec.name].start()
 
     # -- tools ----------------------------------------------------------------------------------------------
@@ -375,7 +360,7 @@ class McpHub:
 
     def sections(self, window: int, count: Callable[[str], int]) -> tuple[str, ...]:
         """Return what the servers that are ready tell the model, each within `INSTRUCTION_SHARE` of the window."""
-        return tuple(filter(None, (_section(server, window, count) for server in self._ready())))
+        return tuple(filter(None, (_section(server, window, count) for server in self._servers.values())))
 
     # -- what screens and commands show -----------------------------------------------------------------------
 
@@ -398,14 +383,9 @@ class McpHub:
             for server in self._servers.values()
         )
 
-    def prompts(self) -> tuple[McpPrompt, ...]:
-        return tuple(prompt for server in self._ready() for prompt in server.offer.prompts)
-
-    def resources(self) -> tuple[McpResource, ...]:
-        return tuple(resource for server in self._ready() for resource in server.offer.resources)
-
-    def templates(self) -> tuple[McpResource, ...]:
-        return tuple(template for server in self._ready() for template in server.offer.templates)
+    def offers(self) -> list[ServerOffer]:
+        """Return what each server that is ready offers."""
+        return [server.offer for server in self._servers.values() if server.state is ServerState.READY]
 
     async def prompt(
         self, server: str, name: str, arguments: Mapping[str, str], put_blob: PutBlob
@@ -457,9 +437,9 @@ class McpHub:
         settings = server.spec.settings
         if self._around is None or settings.url is None or settings.is_authorized:
             return None
-        from tui_agent.agent.mcp.oauth import token_file
+        from tui_agent.agent.mcp.oauth import TokenFile
 
-        return token_file(server.name, settings.url, self._around.token_dir)
+        return TokenFile(server.name, settings.url, self._around.token_dir)
 
     def _server(self, name: str) -> McpServer:
         if name not in self._servers:
@@ -467,18 +447,16 @@ class McpHub:
             raise McpError(f"There is no MCP server “{name}”. Configured: {known}.")
         return self._servers[name]
 
-    def _ready(self) -> Sequence[McpServer]:
-        return [server for server in self._servers.values() if server.state is ServerState.READY]
-
     # -- what servers tell ------------------------------------------------------------------------------------
 
-    def asker(self) -> Asker | None:
+    def _asker(self) -> Asker | None:
         """Return who asks the person of a session that works just now, otherwise of the one opened last."""
-        fitting = [host for host in reversed(self._hosts) if host.asker is not None]
-        return next((host.asker for host in sorted(fitting, key=lambda host: not host.is_busy)), None)
+        fitting = [session for session in reversed(self.sessions) if session.asker is not None]
+        return next((session.asker for session in sorted(fitting, key=lambda session: not session.is_busy)), None)
 
-    def on_state(self, server: McpServer) -> None:
-        match server.state:
+    def _changed(self, server: McpServer, state: ServerState | None = None) -> None:
+        """Hear that something of a server is different; ``state`` is its new one."""
+        match state:
             case ServerState.READY:
                 self._collect()
                 offered = (tool.name for tool in server.offer.tools if server.spec.settings.offers(tool.name))
@@ -491,19 +469,15 @@ class McpHub:
                 self._notify(
                     Notice(f"The MCP server {server.name} is not there: {server.detail}.", "warning", action="mcp")
                 )
+            case ServerState.LOGIN:
+                text = f"The MCP server {server.name} wants you to log in with your browser: {server.detail}"
+                self._notify(Notice(text, "warning", action="mcp"))
             case ServerState.STARTING if server.detail:
                 self._notify(Notice(f"The MCP server {server.name}: {server.detail}.", "warning"))
             case _:
                 pass
-        self.on_change()
-
-    def on_change(self) -> None:
-        for watcher in tuple(self._watchers):
+        for watcher in tuple(self.watchers):
             watcher()
-
-    def on_login(self, name: str, url: str) -> None:
-        text = f"The MCP server {name} wants you to log in with your browser: {url}"
-        self._notify(Notice(text, "warning", action="mcp"))
 
     def _collect(self) -> None:
         """Put the tools together anew. A tool keeps the name it got first."""
@@ -517,7 +491,7 @@ class McpHub:
         self._tools = tools
 
     def _notify(self, notice: Notice) -> None:
-        for listener in tuple(self._listeners):
+        for listener in tuple(self.listeners):
             listener(notice)
 
 

@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -29,7 +30,7 @@ def login_for(server: str, url: str, directory: Path, show: Callable[[str], Awai
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import OAuthClientMetadata
 
-    tokens = token_file(server, url, directory)
+    tokens = TokenFile(server, url, directory)
     callback = Callback(tokens.port() or free_port())
     tokens.usable_port = callback.port
     metadata = OAuthClientMetadata(
@@ -59,16 +60,12 @@ def login_for(server: str, url: str, directory: Path, show: Callable[[str], Awai
     return OAuthClientProvider(url, metadata, tokens, open_page, wait)
 
 
-def token_file(server: str, url: str, directory: Path) -> "TokenFile":
-    digest = hashlib.sha256(url.encode()).hexdigest()[:8]
-    return TokenFile(directory / f"{portable_name('', server).strip('_')}-{digest}.json")
-
-
 class TokenFile:
     """Tokens and the client's registration at one server, in a file that only the user may read."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, server: str, url: str, directory: Path) -> None:
+        digest = hashlib.sha256(url.encode()).hexdigest()[:8]
+        self._path = directory / f"{portable_name('', server).strip('_')}-{digest}.json"
         self.usable_port: int | None = None
         """The port of this login; a registration for another one is of no use."""
 
@@ -113,8 +110,11 @@ class TokenFile:
         client = self._read().get("client")
         for uri in (client.get("redirect_uris") or ()) if isinstance(client, dict) else ():
             port = urlsplit(str(uri)).port
-            if port is not None and _is_free(port):
-                return port
+            if port is not None:
+                with socket.socket() as probe, suppress(OSError):
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    probe.bind(("127.0.0.1", port))
+                    return port
         return None
 
     def _read(self) -> dict[str, Any]:
@@ -128,13 +128,3 @@ class TokenFile:
         data = json.dumps({**self._read(), key: value}, indent=1).encode()
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomically(self._path, data, mode=0o600)
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True

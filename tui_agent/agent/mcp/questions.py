@@ -37,7 +37,12 @@ class FormField:
             return None
         match self.kind:
             case "integer" | "number":
-                return self._within(self._number(text))
+                try:
+                    number = int(text) if self.kind == "integer" else float(text)
+                except ValueError:
+                    whole = "whole " if self.kind == "integer" else ""
+                    raise ValueError(f"{self.title} has to be a {whole}number.") from None
+                return self._within(number)
             case "yes_no":
                 return text == "yes"
             case "choices":
@@ -51,12 +56,6 @@ class FormField:
                 if self.kind == "text":
                     self._within(len(text), "characters")
                 return text
-
-    def _number(self, text: str) -> float:
-        try:
-            return int(text) if self.kind == "integer" else float(text)
-        except ValueError:
-            raise ValueError(f"{self.title} has to be a {'whole ' if self.kind == 'integer' else ''}number.") from None
 
     def _within(self, size: float, unit: str = "") -> float:
         if self.least is not None and size < self.least:
@@ -126,7 +125,8 @@ def _field(name: str, row: Mapping[str, Any], required: bool) -> FormField:  # n
     inner = row.get("items") if kind == "array" else row
     options = _options(inner if isinstance(inner, dict) else {})
     bounds = {"array": ("minItems", "maxItems"), "string": ("minLength", "maxLength")}
-    least, most = (_number(row.get(key)) for key in bounds.get(str(kind), ("minimum", "maximum")))
+    given = map(row.get, bounds.get(str(kind), ("minimum", "maximum")))
+    least, most = (one if isinstance(one, int | float) and not isinstance(one, bool) else None for one in given)
     kinds: dict[object, Any] = {"integer": "integer", "number": "number", "boolean": "yes_no", "array": "choices"}
     return FormField(
         name=name,
@@ -149,10 +149,6 @@ def _options(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     titled = row.get("oneOf") or row.get("anyOf")
     rows = [one for one in titled if isinstance(one, dict) and "const" in one] if isinstance(titled, list) else []
     return tuple((str(one["const"]), str(one.get("title") or one["const"])) for one in rows)
-
-
-def _number(value: object) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def as_text(value: object) -> str:

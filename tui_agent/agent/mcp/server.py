@@ -1,15 +1,17 @@
 """One supervised server: started, watched, started again when it dies, and given up when that does not help."""
 
 import asyncio
+import importlib
 import logging
 from collections import deque
+from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from http import HTTPStatus
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from tui_agent.agent.mcp.connection import Connection, connect, load_sdk
+from tui_agent.agent.mcp.connection import Connection, Listener, connect
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
 from tui_agent.agent.mcp.questions import Asker
 from tui_agent.agent.mcp.records import McpError, ServerMessage, ServerOffer, ServerState
@@ -118,20 +120,19 @@ MESSAGES_KEPT = 50
 """Messages of a server that can be looked at beside its log."""
 
 
-class Owner(Protocol):
-    """Who runs a server."""
-
-    def asker(self) -> Asker | None: ...
-    def on_state(self, server: "McpServer") -> None: ...
-    def on_change(self) -> None: ...
-    def on_login(self, name: str, url: str) -> None: ...
-
-
 class McpServer:
-    """Runs one server for its owner."""
+    """Runs one server. ``asker`` returns who asks a person; ``on_change`` is given the state where that is new."""
 
-    def __init__(self, spec: ServerSpec, around: ConnectionContext, patience: Timeouts, owner: Owner) -> None:
+    def __init__(
+        self,
+        spec: ServerSpec,
+        around: ConnectionContext,
+        patience: Timeouts,
+        asker: Callable[[], Asker | None],
+        on_change: "Callable[[McpServer, ServerState | None], None]",
+    ) -> None:
         self.spec = spec
+        self.name = spec.name
         self.offer = ServerOffer()
         """Everything the server has, tools that are not offered included."""
         self.state = ServerState.STOPPED if spec.settings.enabled else ServerState.DISABLED
@@ -141,11 +142,14 @@ class McpServer:
         self.restarts = 0
         self._around = around
         self._patience = patience
-        self._owner = owner
+        self._listener = Listener(
+            asker, self._lose, self._change, self._login, self._refuse, self._keep, self._keep_noise
+        )
+        self._on_change = on_change
         self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
-        self._stopping = False
+        self._stopping = asyncio.Event()
         self._lost = False
         self._changed = False
         self._settled = asyncio.Event()
@@ -155,13 +159,9 @@ class McpServer:
         self.messages: deque[ServerMessage] = deque(maxlen=MESSAGES_KEPT)
         """The newest messages it sent."""
 
-    @property
-    def name(self) -> str:
-        return self.spec.name
-
     def start(self) -> None:
         if self.spec.settings.enabled and (self._task is None or self._task.done()):
-            self._stopping = False
+            self._stopping.clear()
             self._settled.clear()
             self._set(ServerState.STARTING)
             self._task = asyncio.get_running_loop().create_task(self._supervise(), name=f"mcp {self.name}")
@@ -172,7 +172,7 @@ class McpServer:
             await self._settled.wait()
 
     async def stop(self) -> None:
-        self._stopping = True
+        self._stopping.set()
         self._wake.set()
         if self._task is None:
             return
@@ -196,7 +196,7 @@ class McpServer:
         while True:
             began = loop.time()
             was_ready, trouble = await self._live_once()
-            if self._stopping:
+            if self._stopping.is_set():
                 return
             if loop.time() - began > self._patience.healthy:
                 pauses = list(self._patience.pauses)
@@ -207,13 +207,8 @@ class McpServer:
             self._set(ServerState.STARTING, f"{trouble.reason}; started again")
             with suppress(TimeoutError):
                 async with asyncio.timeout(pauses.pop(0)):
-                    await self._stop_asked()
+                    await self._stopping.wait()
                 return
-
-    async def _stop_asked(self) -> None:
-        while not self._stopping:
-            self._wake.clear()
-            await self._wake.wait()
 
     async def _live_once(self) -> tuple[bool, Trouble]:
         """Connect and stay so until the connection ends; returns whether it was ready, and why it ended."""
@@ -222,31 +217,29 @@ class McpServer:
         self._deadline = self._refusal = None
         self._noise = ""
         try:
-            await load_sdk()
+            # In a thread: it takes half a second.
+            await asyncio.to_thread(importlib.import_module, "mcp")
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._patience.start) as self._deadline:
-                    connection = await stack.enter_async_context(connect(self.spec, self._around, self))
+                    connection = await stack.enter_async_context(connect(self.spec, self._around, self._listener))
                 stack.callback(setattr, self, "_connection", None)
                 self._connection = connection
                 await self._take_offer(connection)
                 ready = True
-                await self._attend(connection)
+                while not self._is_over():
+                    if self._changed:
+                        self._changed = False
+                        await self._take_offer(connection)
+                    self._wake.clear()
+                    if not (self._is_over() or self._changed):
+                        await self._wake.wait()
         except Exception as error:  # the outermost edge of a server's life: it may fail in any way
             log.info("MCP server %s: %s", self.name, error, exc_info=error)
             return ready, self._why(error)
         return ready, self._why(None)
 
-    async def _attend(self, connection: Connection) -> None:
-        while not self._is_over():
-            if self._changed:
-                self._changed = False
-                await self._take_offer(connection)
-            self._wake.clear()
-            if not (self._is_over() or self._changed):
-                await self._wake.wait()
-
     def _is_over(self) -> bool:
-        return self._lost or self._stopping
+        return self._lost or self._stopping.is_set()
 
     async def _take_offer(self, connection: Connection) -> None:
         async with asyncio.timeout(self._patience.start):
@@ -256,57 +249,50 @@ class McpServer:
 
     # -- what its connection tells --------------------------------------------------------------------------
 
-    def asker(self) -> Asker | None:
-        return self._owner.asker()
-
-    def lost(self) -> None:
+    def _lose(self) -> None:
         self._lost = True
         self._wake.set()
 
-    def changed(self) -> None:
+    def _change(self) -> None:
         self._changed = True
         self._wake.set()
 
-    def refused(self, status: int) -> None:
+    def _refuse(self, status: int) -> None:
         if self.state is not ServerState.READY:
             self._refusal = status
 
-    def said(self, message: ServerMessage) -> None:
+    def _keep(self, message: ServerMessage) -> None:
         self.messages.append(message)
-        self._owner.on_change()
+        self._on_change(self, None)
 
-    def noise(self, text: str) -> None:
+    def _keep_noise(self, text: str) -> None:
         """Keep the first line of standard output that is not the protocol: it tells most about what the program is."""
         if not self._noise:
             self._noise = one_line(text, 120) or "empty lines"
             self.messages.append(ServerMessage("warning", f"standard output holds what is no message: {self._noise}"))
-            self._owner.on_change()
+            self._on_change(self, None)
 
-    async def login(self, url: str) -> None:
+    async def _login(self, url: str) -> None:
         if self._deadline is not None:
             # The clock is the user's now.
             with suppress(RuntimeError):
                 self._deadline.reschedule(asyncio.get_running_loop().time() + LOGIN_SECONDS)
         self._set(ServerState.LOGIN, url)
-        self._owner.on_login(self.name, url)
 
     def _set(self, state: ServerState, detail: str = "", advice: str = "") -> None:
         self.state, self.detail, self.advice = state, detail, advice
         if state not in {ServerState.STARTING, ServerState.LOGIN}:
             self._settled.set()
-        self._owner.on_state(self)
+        self._on_change(self, state)
 
     def _why(self, error: Exception | None) -> Trouble:
         """Say why it ended; what the server itself wrote last tells more than a closed pipe."""
         late = self._deadline is not None and self._deadline.expired()
-        said = self._last_words() if self.spec.transport == "stdio" else ""
+        said = ""
+        if self.spec.transport == "stdio":
+            with suppress(OSError):
+                text = self._around.log_path(self.name).read_bytes()[-_LOG_TAIL:].decode("utf-8", "replace")
+                lines = (line.strip() for line in reversed(text.splitlines()))
+                said = next((line[:200] for line in lines if line and not line.startswith("[")), "")
         patience = self._patience.start if late else None
         return trouble_of(error, self.spec, Circumstances(patience, self._refusal, said, self._noise))
-
-    def _last_words(self) -> str:
-        try:
-            text = self._around.log_path(self.name).read_bytes()[-_LOG_TAIL:].decode("utf-8", "replace")
-        except OSError:
-            return ""
-        lines = (line.strip() for line in reversed(text.splitlines()))
-        return next((line[:200] for line in lines if line and not line.startswith("[")), "")

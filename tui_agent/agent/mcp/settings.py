@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -155,15 +156,13 @@ def read_project_file(project: Path) -> tuple[dict[str, McpServerSettings], tupl
 def expanded(settings: McpServerSettings, environ: Mapping[str, str]) -> McpServerSettings:
     """Return the settings with ``${NAME}`` replaced; raises McpConfigError for one that has no value."""
 
-    def one(text: str) -> str:
-        return _VARIABLE.sub(value_of, text)
-
     def value_of(match: re.Match[str]) -> str:
         value = environ.get(match["name"], match["default"])
         if value is None:
             raise McpConfigError(f"the variable {match['name']} is not set")
         return value
 
+    one = partial(_VARIABLE.sub, value_of)
     return settings.model_copy(
         update={
             "command": one(settings.command) if settings.command else None,

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
+from tui_agent.agent.channel import joined
 from tui_agent.agent.mcp.records import LoginState, McpError, McpServerStatus, McpToolRow, ServerState
 from tui_agent.app.format import one_line, plural, short_path, tokens, visible
 from tui_agent.app.frontend import EquipmentLine, Heading, Output
@@ -199,7 +200,7 @@ class EquipmentScreen(Page[None]):
         yield Static("", id="about", markup=False)
 
     def on_mount(self) -> None:
-        self.when_left(self._agent.ports.mcp.watch(self._changed))
+        self.when_left(joined(self._agent.ports.mcp.watchers, self._changed))
         self._agent.ports.mcp.start()
         self._look()
         if self._page.at:
