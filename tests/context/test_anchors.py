@@ -11,10 +11,6 @@ from tui_agent.session.entries import ToolMetadata, ToolStatus
 from tui_agent.tools.registry import tool_traits
 
 
-def words(text: str) -> int:
-    return len(text.split())
-
-
 def found(build: PathBuilder) -> dict[str, str]:
     """Return the anchors' texts and kinds."""
     return {anchor.text: anchor.kind for anchor in find_anchors(build.path, tool_traits())}
@@ -34,19 +30,13 @@ def found(build: PathBuilder) -> dict[str, str]:
         ("commit 1f2e3d4c5b", "hash", "1f2e3d4c5b"),
         ("id 0198c0de-aaaa-7bbb-8ccc-0123456789ab", "hash", "0198c0de-aaaa-7bbb-8ccc-0123456789ab"),
         ("it took 350 ms", "number", "350 ms"),
+        ("this and/or that", None, "and/or"),
     ],
 )
 def test_facts_are_found_in_what_was_said(text, kind, anchor):
     build = PathBuilder()
     build.say(text)
     assert found(build).get(anchor) == kind
-
-
-@pytest.mark.parametrize("text", ["the quick brown fox", "and/or", "e.g. this", "Hello World", "12 34", "a-b"])
-def test_plain_words_are_no_anchors(text):
-    build = PathBuilder()
-    build.say(text)
-    assert not set(found(build).values()) & {"path", "hash"}
 
 
 @pytest.mark.timeout(20)
@@ -60,12 +50,7 @@ def test_no_text_takes_more_time_than_its_length(text):
 
 
 @pytest.mark.parametrize(
-    "sentence",
-    [
-        "You must never push to main.",
-        "请不要修改测试文件。",
-        "Auf keinen Fall committen.",
-    ],
+    "sentence", ["You must never push to main.", "请不要修改测试文件。", "Auf keinen Fall committen."]
 )
 def test_sentences_that_demand_or_forbid_are_kept_word_for_word(sentence):
     build = PathBuilder()
@@ -108,7 +93,7 @@ def test_the_most_referenced_come_first_and_newer_ones_before_older():
     assert order == ["often_used", "new_name", "old_name"]
 
 
-def test_earlier_anchors_come_back_with_their_weight_and_address():
+def test_earlier_anchors_come_back_and_foreign_strings_are_none():
     build = PathBuilder()
     build.say("load_config")
     first = find_anchors(build.path, tool_traits())
@@ -117,8 +102,6 @@ def test_earlier_anchors_come_back_with_their_weight_and_address():
     again = find_anchors(later.path, tool_traits(), [anchor.encode() for anchor in first])
     assert [(a.text, a.weight, a.entry_id) for a in again] == [("load_config", 4.0, 50), ("save_config", 2.0, 50)]
 
-
-def test_foreign_strings_are_not_mistaken_for_anchors():
     assert Anchor.decode("src/app.py") is None
     assert Anchor.decode("nonsense 2 3 #4 text") is None
     anchor = Anchor("error", "a #3 b\nc", 12, 2.5, 14)

@@ -1,6 +1,7 @@
 import pytest
 
 from tests.support.session_paths import PathBuilder
+from tui_agent.agent.context_inspector import room_made
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction_policy import (
     NO_FAILURES,
@@ -31,8 +32,6 @@ def test_no_second_compaction_by_a_model_without_a_completed_step():
     build.call(("read", {"path": "a"}))
     assert hold(build.path, SETTINGS, NO_FAILURES, "threshold") is None
 
-
-def test_a_compaction_without_a_model_does_not_count():
     build = started()
     build.compaction("by rule", None, model=None)
     assert hold(build.path, SETTINGS, NO_FAILURES, "threshold") is None
@@ -70,3 +69,20 @@ def test_compaction_is_due_above_the_threshold_only():
     assert is_due(size(91, 90))
     assert not is_due(size(90, 90))
     assert not is_due(size(1_000, None))
+
+
+def test_compactions_and_prunes_are_counted_and_the_newest_is_named() -> None:
+    build = PathBuilder()
+    build.user("go")
+    assert room_made(build.path).sentence == ""
+    build.prune(1, tokens_freed=900)
+    assert room_made(build.path).sentence == "So far cleared old outputs once (900 tokens)."
+    build.compaction("first", 1)
+    build.prune(1, tokens_freed=1_100)
+    newest = build.compaction("second", None, tokens_before=12_000, tokens_after=3_000)
+    made = room_made(build.path)
+    assert (made.compactions, made.prunes, made.freed, made.newest) == (2, 2, 2_000, newest)
+    assert made.sentence == (
+        "So far compacted 2 times, last at #5 (12,000 → 3,000 tokens of history), "
+        "cleared old outputs 2 times (2,000 tokens)."
+    )

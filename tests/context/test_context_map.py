@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.entry_strategies import MODELS, paths
+from tests.support.numbered import MODEL, answer, call, result, user
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.agent.context_map import context_map
 from tui_agent.context.budget import ModelLimits, estimate_tokens
@@ -14,36 +15,15 @@ from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import EntryState
 from tui_agent.session.entries import (
-    AssistantEntry,
     SystemEntry,
-    TextPart,
-    ToolCallPart,
-    ToolResultEntry,
     ToolSchema,
-    ToolStatus,
     Usage,
-    UserEntry,
 )
 
-MODEL = "openai/gpt-4o"
 COUNTER = TokenCounter(MODEL, Calibration(learnt={"text": 1.1}))
 LIMITS = ModelLimits(MODEL, 128_000, 16_384)
 SETTINGS = ContextSettings()
 TEXT = "The quick brown fox jumps over the lazy dog. "
-
-
-def user(number, text=TEXT):
-    return UserEntry(id=number, parts=(TextPart(text=text),))
-
-
-def answer(number, call_id=None, usage=None):
-    call = (ToolCallPart(call_id=call_id, tool="read", arguments='{"path": "src/app.py"}'),) if call_id else ()
-    return AssistantEntry(id=number, parts=(TextPart(text=TEXT), *call), model=MODEL, usage=usage)
-
-
-def result(number, call_id, **fields):
-    status = ToolStatus.COMPLETED
-    return ToolResultEntry(id=number, call_id=call_id, tool="read", status=status, output=TEXT * 50, **fields)
 
 
 HEAD = SystemEntry(
@@ -52,7 +32,8 @@ HEAD = SystemEntry(
     tools=(ToolSchema(name="read", description="Read a file", parameters={}),),
     model=MODEL,
 )
-PATH = [HEAD, user(2), answer(3, "a"), result(4, "a"), answer(5), user(6)]
+READ = call("a", '{"path": "src/app.py"}')
+PATH = [HEAD, user(2, TEXT), answer(3, TEXT, READ), result(4, "a", TEXT * 50), answer(5, TEXT), user(6, TEXT)]
 
 
 def mapped(path, **fields):
@@ -63,7 +44,7 @@ def block(path, entry_id, **fields):
     return next(b for b in mapped(path, **fields).blocks if b.origin == (entry_id,))
 
 
-def test_a_result_names_its_tool_its_file_and_its_age():
+def test_a_result_names_where_it_is_from_and_a_report_how_wrong_the_estimate_is():
     told = block(PATH, 4)
 
     assert (told.tool, told.path) == ("read", "src/app.py")
@@ -71,21 +52,17 @@ def test_a_result_names_its_tool_its_file_and_its_age():
     assert told.state is EntryState.LIVE
     assert told.hidden == 0
 
-
-def test_a_report_shows_how_wrong_the_estimate_is():
-    path = [*PATH, answer(7, usage=Usage(input=5_000, output=9))]
+    path = [*PATH, answer(7, TEXT, usage=Usage(input=5_000, output=9))]
 
     told = mapped(path)
     assert told.size.total == 5_009
 
 
-def test_what_the_provider_remembers_is_marked():
+def test_what_the_provider_remembers_is_marked_and_changing_a_block_costs_all_from_it_on():
     blocks = mapped(PATH, cached=frozenset({1, 2, 3})).blocks
 
     assert [b.cached for b in blocks] == [True, True, True, True, True, False, False, False]
 
-
-def test_changing_a_block_costs_everything_from_it_on():
     blocks = mapped(PATH).blocks
 
     assert blocks[0].following == mapped(PATH).estimate

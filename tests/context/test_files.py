@@ -23,7 +23,7 @@ def test_sources_of_file_operations():
     )
 
 
-def test_a_modified_file_is_not_listed_as_read_and_the_last_touch_is_last():
+def test_the_last_touch_counts_over_compactions_and_branch_summaries():
     build = PathBuilder()
     for path in ("a", "b", "c"):
         build.run("read", {"path": path}, "text")
@@ -31,8 +31,6 @@ def test_a_modified_file_is_not_listed_as_read_and_the_last_touch_is_last():
     build.run("read", {"path": "a"}, "text")
     assert file_operations(build.path, tool_traits()) == FileOperations(read=("c", "a"), modified=("b",))
 
-
-def test_cumulative_over_compactions_and_branch_summaries():
     build = PathBuilder()
     build.branch_summary("b", from_id=9, details=SummaryDetails(read_files=("r1",), modified_files=("m1",)))
     build.compaction("s", None, details=SummaryDetails(read_files=("r2", "m1")))

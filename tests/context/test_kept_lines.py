@@ -30,19 +30,6 @@ def test_a_name_brings_the_whole_line_it_stood_in_last():
     assert "src/app.py:2: def load_config(path, *, strict=False):" in line
 
 
-def test_what_steps_touched_goes_before_what_was_only_printed():
-    build = PathBuilder()
-    build.run(
-        "read",
-        {"path": "a.py"},
-        "\n".join(f"def only_printed_{n}(): pass" for n in range(40)) + "\ndef acted_on(): pass",
-    )
-    build.say("acted_on")
-    build.say("acted_on")
-    build.run("read", {"path": "b.py"}, "result = acted_on(17)")
-    assert any("result = acted_on(17)" in line for line in kept(build.path, 24))
-
-
 def test_lines_of_an_entry_stand_in_its_order():
     build = PathBuilder()
     build.run("read", {"path": "a.py"}, "first_name = 1\nsecond_name = 2\nthird_name = 3")
@@ -50,12 +37,6 @@ def test_lines_of_an_entry_stand_in_its_order():
     build.run("read", {"path": "a.py"}, "first_name = 1\nsecond_name = 2\nthird_name = 3")
     (line,) = [line for line in kept(build.path, 60) if "first_name" in line]
     assert line.split(": ", 1)[1].split("\n")[:3] == ["first_name = 1", "second_name = 2", "third_name = 3"]
-
-
-def test_a_line_that_is_too_long_leaves_its_names():
-    build = PathBuilder()
-    build.say("load_config " + "and so on " * 100)
-    assert kept(build.path, 50) == ("#1: load_config",)
 
 
 def test_demands_leave_room_for_names():

@@ -70,7 +70,6 @@ def long_session(turns: int = 20, answer: int = 1_000) -> PathBuilder:
 def test_a_summary_that_helps_is_committed_alone_and_measured():
     build = long_session()
     plan, commit = attempt(build, 20_000)
-    assert isinstance(commit, Commit)
     assert [entry.kind for entry in commit.entries] == ["compaction"]
     assert commit.steps == ()
     entry = commit.entries[0]
@@ -84,7 +83,6 @@ def test_a_summary_that_saves_less_than_a_tenth_is_not_enough_in_a_large_window(
     build = long_session()
     before = history(build.path)
     _, commit = attempt(build, 10 * before, keep=round(0.94 * before), trigger="manual")
-    assert isinstance(commit, Commit)
     assert commit.steps[:1] == ("kept half of the tail",)
     assert commit.tokens_after <= 0.9 * before
 
@@ -95,7 +93,6 @@ def test_old_outputs_of_the_tail_are_pruned_along_so_that_it_reaches_further_bac
         build.run("read", {"path": f"{number}.py"}, "y" * 4_000)
     whole, _ = attempt(build, 20_000, keep=8_000, settings=ContextSettings(prune=False))
     thinned, commit = attempt(build, 20_000, keep=8_000)
-    assert isinstance(commit, Commit)
     assert commit.steps == ()
     assert [entry.kind for entry in commit.entries] == ["prune", "compaction"]
     assert len(thinned.kept) > len(whole.kept)
@@ -107,7 +104,6 @@ def test_kept_outputs_beyond_the_protected_zone_are_pruned_first():
     for number in range(12):
         build.run("read", {"path": f"{number}.py"}, "y" * 4_000)
     _, commit = attempt(build, 20_000, keep=14_000, settings=ContextSettings(prune=False))
-    assert isinstance(commit, Commit)
     assert commit.steps == ("cleared kept outputs",)
     assert [entry.kind for entry in commit.entries] == ["prune", "compaction"]
     kept = {entry.id for entry in build.path if entry.kind == "tool_result"}
@@ -120,7 +116,6 @@ def test_then_kept_outputs_are_cut_to_their_ends():
     for call in asked.tool_calls:
         build.result(call.call_id, "HEAD" + "y" * 20_000 + "TAIL", "read")
     _, commit = attempt(build, 20_000, keep=21_000)
-    assert isinstance(commit, Commit)
     assert commit.steps == ("cut kept outputs",)
     prune = commit.entries[0]
     assert prune.keep_chars == 2_000
@@ -137,7 +132,6 @@ def test_then_long_arguments_are_cut_so_that_a_file_just_written_stops_no_work()
     written = build.call(("write", {"path": "big.py", "content": "HEAD" + "y" * 20_000 + "TAIL"}))
     build.result(written.tool_calls[0].call_id, "Wrote 20,008 bytes.", "write")
     _, commit = attempt(build, 6_000, keep=5_500)
-    assert isinstance(commit, Commit)
     assert commit.steps[-1] == "cut kept arguments"
     prune = commit.entries[-2]
     assert (prune.targets, prune.keep_chars) == ((written.id,), 990)
@@ -156,7 +150,6 @@ def test_then_the_oldest_kept_turns_go():
     build.say("w " * 6_000)
     build.user("and now?")
     _, commit = attempt(build, 4_000, keep=3_500)
-    assert isinstance(commit, Commit)
     assert "dropped the oldest kept turn" in commit.steps
     assert commit.entries[-1].first_kept_id == build.path[-1].id
     assert any("the big one" in text for text in commit.entries[-1].details.user_messages)
@@ -185,7 +178,6 @@ def test_a_message_that_is_too_large_by_itself_gives_up_its_middle_and_keeps_its
     build = long_session(3, answer=100)
     big = build.user("FIRST " + "w " * 30_000 + "LAST")
     _, commit = attempt(build, 8_000, keep=100, trigger="threshold")
-    assert isinstance(commit, Commit)
     assert commit.steps[-1] == "cut what is newest"
     assert commit.tokens_after <= 0.85 * 8_000
     sent = project(provisional(build.path, commit.entries), TRAITS).messages[-1].text
@@ -198,7 +190,6 @@ def test_what_a_person_asks_for_cuts_no_message_of_theirs():
     build = long_session(3, answer=100)
     big = build.user("w " * 30_000)
     _, refusal = attempt(build, 8_000, keep=100, trigger="manual")
-    assert isinstance(refusal, Refusal)
     assert refusal.reason is RefusalReason.NO_PROGRESS
     assert f"#{big.id} (user) alone takes" in refusal.message
 
@@ -207,7 +198,6 @@ def test_a_small_budget_names_the_fixed_overhead():
     build = long_session(3, answer=100)
     build.user("w " * 3_000)
     _, refusal = attempt(build, 900, keep=100, trigger="manual")
-    assert isinstance(refusal, Refusal)
     assert refusal.reason is RefusalReason.FIXED_OVERHEAD
     assert refusal.message.endswith("Fixed overhead 1.0k of 2.4k: tools 700, AGENTS.md 200.")
 
@@ -217,7 +207,6 @@ def test_pins_that_take_the_room_are_named():
     for entry in [entry for entry in build.path if isinstance(entry, AssistantEntry)]:
         build.edit(entry.id, "pin")
     _, refusal = attempt(build, 10_000)
-    assert isinstance(refusal, Refusal)
     assert refusal.reason is RefusalReason.PINNED
 
 
@@ -234,7 +223,6 @@ def test_compaction_is_no_ratchet():
             build.say("done " * 200)
         before = history(build.path)
         _, commit = attempt(build, 16_000, summary="## Goal\nall of it " * 20)
-        assert isinstance(commit, Commit)
         for entry in commit.entries:
             build.add(entry)
         freed.append(1 - commit.tokens_after / before)

@@ -4,34 +4,34 @@ import json
 from dataclasses import replace
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from tests.support.entry_strategies import CACHE_BREAKING, MODELS, active, grown_paths, paths
+from tests.support.numbered import MODEL, answer, call, compaction, edit, prune, result, user
+from tests.support.request_validator import validate
+from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.projection import ModelTraits, project
-from tui_agent.context.request import ImageRef
+from tui_agent.context.request import ImageRef, request_bytes
 from tui_agent.context.templates import Templates
+from tui_agent.context.view import resolve
 from tui_agent.resources import prompt
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
     AssistantEntry,
-    CompactionEntry,
     ContextEditEntry,
     FilePart,
     ImagePart,
     PinnedText,
-    PruneEntry,
     ReasoningPart,
     ShellEntry,
     StateText,
-    SummaryDetails,
     SystemEntry,
     TextPart,
-    ToolCallPart,
-    ToolResultEntry,
     ToolSchema,
-    ToolStatus,
     UserEntry,
 )
 
-MODEL = "openai/gpt-4o"
 TRAITS = ModelTraits(MODEL)
 IMAGE = ImagePart(blob="a" * 64, mime="image/png", width=640, height=480, path="shot.png")
 HEAD = SystemEntry(
@@ -40,44 +40,6 @@ HEAD = SystemEntry(
     tools=(ToolSchema(name="read", description="Read", parameters={"type": "object"}),),
     model=MODEL,
 )
-
-
-def user(number, text="hello", **fields):
-    return UserEntry(id=number, parts=(TextPart(text=text),) if text else (), **fields)
-
-
-def call(call_id, arguments="{}", tool="read"):
-    return ToolCallPart(call_id=call_id, tool=tool, arguments=arguments)
-
-
-def answer(number, text="", *calls, **fields):
-    parts = (*((TextPart(text=text),) if text else ()), *calls)
-    return AssistantEntry(id=number, parts=parts, model=fields.pop("model", MODEL), **fields)
-
-
-def result(number, call_id, output="data", **fields):
-    values = {"tool": "read", "status": ToolStatus.COMPLETED, **fields}
-    return ToolResultEntry(id=number, call_id=call_id, output=output, **values)
-
-
-def edit(number, target, action):
-    return ContextEditEntry(id=number, target=target, action=action)
-
-
-def prune(number, *targets, keep_chars=0):
-    return PruneEntry(id=number, targets=targets, tokens_freed=1, reason="pressure", keep_chars=keep_chars)
-
-
-def compaction(number, first_kept, summary="We fixed it.", **details):
-    return CompactionEntry(
-        id=number,
-        summary=summary,
-        first_kept_id=first_kept,
-        tokens_before=9,
-        tokens_after=1,
-        trigger="manual",
-        details=SummaryDetails(**details),
-    )
 
 
 def shapes(path, traits=TRAITS, templates=None):
@@ -143,8 +105,6 @@ def test_the_summary_carries_what_code_kept():
     assert "<message>\nNever touch\nthe lock file\n</message>\n<message>\nsecond\n</message>" in text
     assert '<pinned>\n<entry id="#1">\nthe plan\n</entry>\n</pinned>' in text
 
-
-def test_the_summary_carries_state_and_only_the_newest_files():
     state = (StateText(tool="todo", text="[ ] tests"), StateText(tool="skill", name="release", text="Bump first."))
     entry = compaction(2, None, read_files=("old.py", "new.py"), modified_files=("m.py",), shown_files=1, state=state)
 
@@ -156,17 +116,23 @@ def test_the_summary_carries_state_and_only_the_newest_files():
     assert "<skill>\nrelease\nBump first.\n</skill>" in text
 
 
-def test_a_dropped_summary_is_not_sent():
+def test_a_start_that_was_dropped_leaves_a_conversation_that_only_grows():
     assert shapes([compaction(1, None), edit(2, 1, "drop"), user(3, "hi")]) == [
         ("user", Templates().conversation_start),
         ("user", "hi"),
     ]
 
+    dropped = [user(1), ContextEditEntry(id=2, action="drop", target=1)]
+    (message,) = project(dropped, TRAITS).messages
+    assert (message.role, message.text) == ("user", Templates().conversation_start)
+    again = project([*dropped, user(3)], TRAITS).messages
+    assert (again[0].text, len(again)) == (message.text, 2)
+
 
 # -- edits and prunes ---------------------------------------------------------------------------------------
 
 
-def test_a_pruned_result_keeps_its_gist_and_address_on_one_line():
+def test_a_pruned_result_keeps_its_gist_and_address_or_its_ends():
     entry = result(412, "a", "x\n" * 412, title="src/\napp.py", tokens=3_210)
     path = [user(1), answer(2, "", call("a")), entry, prune(413, 412)]
 
@@ -174,8 +140,6 @@ def test_a_pruned_result_keeps_its_gist_and_address_on_one_line():
     text = shapes(path, templates=Templates.load(prompt))[2][1]
     assert text == f"[Old tool result content cleared: {expected}"
 
-
-def test_a_prune_that_leaves_characters_cuts_the_middle():
     entry = result(3, "a", "HEAD" + "x" * 9_000 + "TAIL")
 
     text = shapes([user(1), answer(2, "", call("a")), entry, prune(4, 3, keep_chars=500)])[2][1]
@@ -193,14 +157,12 @@ def test_dropping_a_result_drops_its_call_and_leaves_the_other():
     assert shapes(path)[2:] == [("tool", "B")]
 
 
-def test_a_masked_message_says_that_something_is_hidden_and_where():
+def test_what_is_masked_says_so_and_where_and_keeps_its_call():
     text = shapes([user(1, "the secret plan"), edit(2, 1, "mask")], templates=Templates.load(prompt))[0][1]
 
     assert text.startswith("[Hidden by the user: user message “the secret plan”")
     assert 'recall("#1")' in text
 
-
-def test_masking_an_answer_hides_its_text_and_long_arguments_but_keeps_the_call():
     long = json.dumps({"path": "a.py", "content": "z" * 5_000})
     path = [user(1), answer(2, "I wrote it", call("a", long)), result(3, "a"), edit(4, 2, "mask")]
 
@@ -218,12 +180,6 @@ def test_a_call_without_a_result_is_told_to_be_interrupted():
     path = [user(1), answer(2, "", call("a"), call("b")), result(3, "b", "B")]
 
     assert shapes(path)[2:] == [("tool", INTERRUPTED_OUTPUT), ("tool", "B")]
-
-
-def test_a_message_sent_while_tools_ran_comes_after_their_results():
-    path = [user(1), answer(2, "", call("a")), user(3, "wait", mid_run=True), result(4, "a")]
-
-    assert [role for role, _ in shapes(path)] == ["user", "assistant", "tool", "user"]
 
 
 @pytest.mark.parametrize(
@@ -261,7 +217,7 @@ def test_a_server_without_tools_is_sent_calls_and_results_as_text():
     assert not any(message.tool_calls or message.call_id for message in request.messages)
 
 
-def test_call_ids_that_repeat_are_made_unique_in_call_and_result():
+def test_call_ids_are_made_unique_portable_and_short_where_they_have_to_be():
     path = [user(1)]
     for n in (2, 4):
         path += [answer(n, "", call("x")), result(n + 1, "x", f"result {n}")]
@@ -270,6 +226,25 @@ def test_call_ids_that_repeat_are_made_unique_in_call_and_result():
     made = [c.call_id for message in request.messages for c in message.tool_calls]
     answered = [message.call_id for message in request.messages if message.role == "tool"]
     assert made == answered == ["x", "x_2"]
+
+    path = [user(1), answer(2, "", call("call 1")), result(3, "call 1"), answer(4, "", call("call_1"))]
+    path += [result(5, "call_1")]
+    made = [c.call_id for message in project(path, TRAITS).messages for c in message.tool_calls]
+    assert made == ["call 1", "call_1_2"]
+
+    odd = "call_1__thought__AbC+/="
+    own, foreign = answer(2, "", call(odd)), answer(2, "", call(odd), model="other")
+
+    assert project([user(1), own], TRAITS).messages[1].tool_calls[0].call_id == odd
+    assert project([user(1), foreign], TRAITS).messages[1].tool_calls[0].call_id == "call_1__thought__AbC_"
+
+    request = project(
+        [user(1), answer(2, "", call("toolu_01"), call("toolu_01"))], replace(TRAITS, short_call_ids=True)
+    )
+
+    made = [c.call_id for c in request.messages[1].tool_calls]
+    assert len(set(made)) == 2
+    assert all(len(call_id) == 9 and call_id.isalnum() for call_id in made)
 
 
 @pytest.mark.parametrize(
@@ -281,43 +256,6 @@ def test_masking_a_short_message_makes_it_no_longer(tokens, shown):
     assert message.text.startswith(shown)
 
 
-def test_call_ids_that_a_format_would_make_one_stay_two():
-    path = [user(1), answer(2, "", call("call 1")), result(3, "call 1"), answer(4, "", call("call_1"))]
-    path += [result(5, "call_1")]
-    made = [c.call_id for message in project(path, TRAITS).messages for c in message.tool_calls]
-    assert made == ["call 1", "call_1_2"]
-
-
-def test_dropping_the_only_message_leaves_a_conversation_that_only_grows():
-    dropped = [user(1), ContextEditEntry(id=2, action="drop", target=1)]
-    (message,) = project(dropped, TRAITS).messages
-    assert (message.role, message.text) == ("user", Templates().conversation_start)
-    again = project([*dropped, user(3)], TRAITS).messages
-    assert (again[0].text, len(again)) == (message.text, 2)
-
-
-def test_a_foreign_call_id_is_made_portable_and_a_models_own_is_left():
-    odd = "call_1__thought__AbC+/="
-    own, foreign = answer(2, "", call(odd)), answer(2, "", call(odd), model="other")
-
-    assert project([user(1), own], TRAITS).messages[1].tool_calls[0].call_id == odd
-    assert project([user(1), foreign], TRAITS).messages[1].tool_calls[0].call_id == "call_1__thought__AbC_"
-
-
-def test_short_call_ids_are_nine_letters_and_digits():
-    request = project(
-        [user(1), answer(2, "", call("toolu_01"), call("toolu_01"))], replace(TRAITS, short_call_ids=True)
-    )
-
-    made = [c.call_id for c in request.messages[1].tool_calls]
-    assert len(set(made)) == 2
-    assert all(len(call_id) == 9 and call_id.isalnum() for call_id in made)
-
-
-def test_half_surrogate_pairs_and_nul_are_replaced():
-    assert shapes([user(1, "a\ud800b\0c 😀")]) == [("user", "a\ufffdb\ufffdc 😀")]
-
-
 # -- reasoning ----------------------------------------------------------------------------------------------
 
 
@@ -326,11 +264,19 @@ def thinking(number, *blobs, model=MODEL, **fields):
     return AssistantEntry(id=number, parts=(*parts, TextPart(text="so")), model=model, **fields)
 
 
-def test_reasoning_goes_back_byte_for_byte_to_the_model_that_made_it():
+def test_reasoning_goes_back_byte_for_byte_to_the_model_that_made_it_unless_it_was_edited():
     entry = thinking(2, '{"b":1,  "a":2}', '{"c": 3}')
 
     assert project([user(1), entry], TRAITS).messages[1].reasoning == ('{"b":1,  "a":2}', '{"c": 3}')
     assert project([user(1), entry], ModelTraits("other")).messages[1].reasoning == ()
+
+    entry = thinking(2, "{}")
+    entry = entry.model_copy(update={"parts": (*entry.parts, call("a"))})
+
+    kept = project([user(1), entry, result(3, "a")], TRAITS)
+    dropped = project([user(1), entry, result(3, "a"), edit(4, 3, "drop")], TRAITS)
+    assert kept.messages[1].reasoning == ("{}",)
+    assert dropped.messages[1].reasoning == ()
 
 
 @pytest.mark.parametrize(
@@ -343,16 +289,6 @@ def test_reasoning_goes_back_byte_for_byte_to_the_model_that_made_it():
 )
 def test_incomplete_reasoning_does_not_go_back_at_all(entry):
     assert project([user(1), entry], TRAITS).messages[1].reasoning == ()
-
-
-def test_reasoning_of_an_edited_answer_does_not_go_back():
-    entry = thinking(2, "{}")
-    entry = entry.model_copy(update={"parts": (*entry.parts, call("a"))})
-
-    kept = project([user(1), entry, result(3, "a")], TRAITS)
-    dropped = project([user(1), entry, result(3, "a"), edit(4, 3, "drop")], TRAITS)
-    assert kept.messages[1].reasoning == ("{}",)
-    assert dropped.messages[1].reasoning == ()
 
 
 # -- messages of the user -----------------------------------------------------------------------------------
@@ -369,17 +305,17 @@ def test_a_message_sent_during_a_run_is_wrapped_then_and_ever_after():
     assert shapes(later, templates=templates)[2][1] == text
 
 
-def test_attached_files_come_with_their_path():
+def test_files_and_commands_of_the_user_are_told_as_valid_text():
     entry = UserEntry(id=1, parts=(TextPart(text="see"), FilePart(path="a.py", text="print()")))
 
     assert shapes([entry]) == [("user", 'see\n\n<file path="a.py">\nprint()\n</file>')]
 
-
-def test_a_command_of_the_user_is_told_unless_it_was_excluded():
     shell = ShellEntry(id=1, command="ls", output="a.py", exit_code=0)
 
     assert shapes([shell]) == [("user", "$ ls\na.py\n[exit code 0]")]
     assert shapes([shell.model_copy(update={"excluded": True})]) == []
+
+    assert shapes([user(1, "a\ud800b\0c 😀")]) == [("user", "a\ufffdb\ufffdc 😀")]
 
 
 # -- images -------------------------------------------------------------------------------------------------
@@ -431,3 +367,69 @@ def test_every_template_has_its_file_with_the_same_slots():
     for name in Templates.__dataclass_fields__:
         slots = {part.split("}")[0] for part in getattr(bare, name).split("{")[1:]}
         assert all(f"{{{slot}}}" in getattr(loaded, name) for slot in slots), name
+
+
+traits = st.builds(
+    ModelTraits,
+    model=st.sampled_from(MODELS),
+    vision=st.booleans(),
+    alternating_roles=st.sampled_from([False, False, True]),
+    short_call_ids=st.sampled_from([False, False, True]),
+)
+thorough = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
+
+
+def check(request, of):
+    validate(
+        request,
+        vision=of.vision,
+        alternating=of.alternating_roles,
+        foreign_ids=True,
+    )
+
+
+@given(paths(), traits)
+@thorough
+def test_any_path_cut_anywhere_gives_a_request_that_is_accepted(path, of):
+    for end in range(len(path) + 1):
+        check(project(path[:end], of), of)
+
+
+@given(paths(), traits, st.integers(0, 14))
+@thorough
+def test_any_path_without_its_start_gives_a_request_that_is_accepted(path, of, start):
+    check(project(path[start:], of), of)
+
+
+@given(paths(max_size=25), traits)
+@thorough
+def test_an_active_path_gives_the_request_of_the_whole_one(path, of):
+    assert project(active(path), of) == project(path, of)
+
+
+@given(grown_paths(), traits)
+@thorough
+def test_appending_an_entry_only_appends_bytes(grown, of):
+    """But for kinds that change the view, and results, which come before the stand-ins of open calls are sent."""
+    path, entry = grown
+    of = replace(of, alternating_roles=False)
+    before, after = (request_bytes(project(p, of)).splitlines(True) for p in (path, [*path, entry]))
+
+    if entry.id in resolve([*path, entry]).answered():
+        stand_in = next((i for i, line in enumerate(before) if INTERRUPTED_OUTPUT.encode() in line), len(before))
+        assert after[:stand_in] == before[:stand_in]
+    elif entry.kind not in CACHE_BREAKING and before != [b"\n"]:
+        assert after[: len(before)] == before
+
+
+@given(paths(), traits)
+@thorough
+def test_every_message_names_entries_of_the_path_as_its_origin(path, of):
+    known = {entry.id for entry in path}
+
+    for message in project(path, of).messages:
+        assert set(message.origin) <= known

@@ -3,14 +3,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.entry_strategies import paths
+from tests.support.request_validator import validate
 from tests.support.session_paths import PathBuilder
-from tests.support.thoroughness import examples
+from tests.support.thoroughness import EXAMPLES, examples
+from tui_agent.context.anchors import find_anchors
 from tui_agent.context.budget import ContextSize, ViewWeights, stored_tokens
 from tui_agent.context.cutting import Cutter, outputs
+from tui_agent.context.kept_lines import write_notes
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.pruning import (
     Moment,
     Occasion,
+    PrunePlan,
     PruneRules,
     Superseded,
     occasion,
@@ -18,9 +22,9 @@ from tui_agent.context.pruning import (
     plan_prune,
     superseded_results,
 )
-from tui_agent.context.request import ImageRef
+from tui_agent.context.request import ImageRef, request_bytes
 from tui_agent.context.settings import ImageSettings, PruneSettings
-from tui_agent.context.view import resolve
+from tui_agent.context.view import EntryState, resolve
 from tui_agent.session.entries import ImagePart, TextPart, ToolMetadata, ToolStatus, UserEntry
 from tui_agent.tools.registry import tool_traits
 
@@ -56,7 +60,6 @@ def size(total: int, threshold: int | None = 100_000) -> ContextSize:
 def test_output_older_than_the_last_turns_and_the_newest_tokens_is_pruned():
     build = turns_of_results([15_000, 15_000, 15_000], [15_000], [15_000], [15_000, 15_000])
     plan = plan_prune(resolve(build.path), rules())
-    assert plan is not None
     # From the newest back: 15k + 15k + 15k (two turns) + 15k are over 40k, so what is older than the last turns goes.
     assert plan.targets == tuple(results(build)[:4])
     assert plan.tokens_freed == 4 * (15_000 - 40)
@@ -74,7 +77,6 @@ def test_under_pressure_turns_protect_nothing_but_the_last_steps_and_newest_toke
     build = turns_of_results([50], [10_000] * 12)
     assert plan_prune(resolve(build.path), rules()) is None
     plan = plan_prune(resolve(build.path), rules(pressure=True))
-    assert plan is not None
     assert plan.targets == tuple(results(build)[1:9])  # the first is too small, the newest four make 40k
 
 
@@ -82,25 +84,7 @@ def test_under_pressure_turns_protect_nothing_but_the_last_steps_and_newest_toke
 def test_a_small_window_protects_fewer_steps_but_always_what_was_not_answered_yet(budget, steps):
     build = turns_of_results([budget // 5] * 6)
     plan = plan_prune(resolve(build.path), rules(budget=budget, pressure=True, minimum=1))
-    assert plan is not None
     assert plan.targets == tuple(results(build)[:-steps])
-
-
-@pytest.mark.parametrize("tool", ["skill", "todo", "recall"])
-def test_results_of_protected_tools_stay(tool):
-    build = turns_of_results([90_000], [50_000], [50_000], tool=tool)
-    assert plan_prune(resolve(build.path), rules()) is None
-
-
-def test_pinned_masked_and_dropped_results_stay_as_they_are():
-    build = turns_of_results([30_000, 30_000, 30_000, 30_000], [50_000], [50_000])
-    first, second, third, fourth = results(build)[:4]
-    build.edit(first, "pin")
-    build.edit(second, "mask")
-    build.edit(third, "drop")
-    plan = plan_prune(resolve(build.path), rules())
-    assert plan is not None
-    assert plan.targets == (fourth,)
 
 
 def test_a_result_that_was_only_cut_can_still_be_pruned():
@@ -108,7 +92,6 @@ def test_a_result_that_was_only_cut_can_still_be_pruned():
     cut = results(build)[0]
     build.prune(cut, keep_chars=2_000)
     plan = plan_prune(resolve(build.path), rules(minimum=1))
-    assert plan is not None
     assert cut in plan.targets
 
 
@@ -122,18 +105,8 @@ def test_superseded_results_come_first():
         build.user(str(number))
         build.run("bash", {"command": str(number)}, "w", tokens=30_000)
     plan = plan_prune(resolve(build.path), rules())
-    assert plan is not None
     assert plan.targets[0] == stale.id
     assert len(plan.targets) > 1
-
-
-def test_a_read_that_only_points_to_an_earlier_one_does_not_take_its_place():
-    build = PathBuilder()
-    build.user("go")
-    whole = build.run("read", {"path": "a.py"}, "whole")
-    build.run("read", {"path": "a.py"}, "[Unchanged]", metadata=ToolMetadata(path="a.py", known_from=whole.id))
-
-    assert superseded_results(resolve(build.path), tool_traits()) == {}
 
 
 def test_what_makes_a_result_stale():
@@ -156,6 +129,13 @@ def test_what_makes_a_result_stale():
     }
     assert other.id not in stale
 
+    build = PathBuilder()
+    build.user("go")
+    whole = build.run("read", {"path": "a.py"}, "whole")
+    build.run("read", {"path": "a.py"}, "[Unchanged]", metadata=ToolMetadata(path="a.py", known_from=whole.id))
+
+    assert superseded_results(resolve(build.path), tool_traits()) == {}
+
 
 def test_a_repeated_read_is_pruned_even_within_the_last_turns():
     build = PathBuilder()
@@ -165,7 +145,6 @@ def test_a_repeated_read_is_pruned_even_within_the_last_turns():
         build.run("bash", {"command": str(number)}, "ok")
     build.run("read", {"path": "a.py"}, "text", tokens=30_000)
     plan = plan_prune(resolve(build.path), rules())
-    assert plan is not None
     assert plan.targets == (first.id,)
 
 
@@ -187,15 +166,11 @@ def test_when_pruning_may_happen(when, moment, total, expected):
     assert occasion(PruneSettings(when=when), size(total), moment) is expected
 
 
-def test_pressure_without_a_threshold_is_measured_against_the_room_for_input():
-    assert occasion(PruneSettings(), size(96_000, threshold=None), Moment()) is Occasion.PRESSURE
-
-
 def image(number: int) -> ImagePart:
     return ImagePart(blob=f"{number:064x}", mime="image/png", width=100, height=100, path=f"{number}.png")
 
 
-def test_too_many_images_lose_their_oldest_half():
+def test_too_many_images_lose_their_oldest_half_and_too_heavy_ones_all_but_the_newest():
     build = PathBuilder()
     ids = []
     for number in range(6):
@@ -203,19 +178,15 @@ def test_too_many_images_lose_their_oldest_half():
         build.say("seen")
     limits = ImageSettings(max_count=5)
     plan = plan_image_prune(resolve(build.path), limits, H, lambda _image: 10)
-    assert plan is not None
     assert plan.targets == tuple(ids[:4])
     build.add(plan.entry())
     assert plan_image_prune(resolve(build.path), limits, H, lambda _image: 10) is None
 
-
-def test_images_too_heavy_for_the_budget_are_pruned_but_never_the_newest():
     build = PathBuilder()
     build.user("go")
     old = build.run("read", {"path": "a.png"}, "image", attachments=(image(1),))
     build.run("read", {"path": "b.png"}, "image", attachments=(image(2),))
     plan = plan_image_prune(resolve(build.path), ImageSettings(), 4_000, lambda _image: 1_500)
-    assert plan is not None
     assert plan.targets == (old.id,)
 
 
@@ -250,7 +221,6 @@ def test_the_text_beside_an_image_stays_and_the_image_has_an_address():
     told = build.add(UserEntry(parts=(TextPart(text="compare with this " * 60), image(2)), tokens=1_200))
     build.run("browser_look", {}, "Heading: none is late", attachments=(image(3),))
     plan = plan_image_prune(resolve(build.path), ImageSettings(max_count=1), H, lambda _image: 800)
-    assert plan is not None
     assert plan.targets == (old.id, told.id)
     build.add(plan.entry())
     view = resolve(build.path)
@@ -282,3 +252,92 @@ def test_pruning_is_deterministic_idempotent_and_only_takes_live_answers(path, b
         assert not of.tools[by_id[target].tool].protected
     entry = plan.entry().model_copy(update={"id": path[-1].id + 1})
     assert plan_prune(resolve([*path, entry]), of) is None
+
+
+TRAITS = ModelTraits("test/model")
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def notes_of(path, targets, budget):
+    return write_notes(resolve(path), targets, budget, words, find_anchors(path, tool_traits()))
+
+
+def read_and_used() -> tuple[PathBuilder, int]:
+    """Return a path on which an output names two things that come up again and one that does not."""
+    build = PathBuilder()
+    build.user("go")
+    output = "def load_config(): ...\ndef never_mentioned_again(): ...\nMAX_RETRIES = 3\n" + "filler\n" * 400
+    read = build.run("read", {"path": "src/app.py"}, output, title="src/app.py")
+    for _ in range(5):
+        build.say("load_config needs care")
+    return build, read.id
+
+
+def test_a_note_names_what_matters_elsewhere_unless_it_stays_in_view_anyway():
+    build, target = read_and_used()
+    (note,) = notes_of(build.path, [target], 100)
+    assert "never_mentioned_again" in note
+    assert "MAX_RETRIES" in note
+    assert "load_config" not in note  # the answers that stay say it
+
+
+def test_notes_share_one_budget_and_name_each_thing_once():
+    build = PathBuilder()
+    build.user("go")
+    ids = [
+        build.run("grep", {"pattern": str(n)}, f"shared_name_here only_name_{n} also_name_{n}").id for n in range(10)
+    ]
+    notes = notes_of(build.path, ids, 30)
+    assert len(notes) == 10
+    assert sum(words(note) for note in notes) <= 30
+    assert sum("shared_name_here" in note for note in notes) <= 1 + sum("only_name" in note for note in notes)
+    assert "shared_name_here" in notes[-1]
+    assert notes_of(build.path, ids, 0) == ("",) * 10
+
+
+def test_a_placeholder_tells_gist_and_address_on_one_line_and_the_lines_beneath():
+    build, target = read_and_used()
+    build.prune(target, notes=("MAX_RETRIES = 3\ndef load_config(): ...",))
+    (text,) = [message.text for message in project(build.path, TRAITS).messages if message.role == "tool"]
+    line, *kept = text.split("\n")
+    assert "read src/app.py, 403 lines" in line
+    assert kept == ["MAX_RETRIES = 3", "def load_config(): ..."]
+    assert f"#{target}" in line
+
+
+def test_a_plan_brings_its_notes_and_counts_them():
+    build, target = read_and_used()
+    rules = PruneRules(PruneSettings(protect_turns=0, protect_share=0), 10_000, tool_traits(), minimum=1, text=words)
+    plan = plan_prune(resolve(build.path), rules)
+    assert plan.targets == (target,)
+    assert "MAX_RETRIES" in plan.notes[0]
+    full = next(entry.tokens for entry in build.path if entry.id == target)
+    assert plan.tokens_freed == full - 40 - words(plan.notes[0])
+    assert plan.entry().notes == plan.notes
+
+    plan = PrunePlan((1, 2, 3, 4), 400, "why", notes=("a", "b", "c", "d"))
+    assert plan.only({2, 4, 9}) == PrunePlan((2, 4), 200, "why", notes=("b", "d"))
+    assert plan.only({9}) is None
+
+
+@given(paths(max_size=25), st.lists(st.integers(1, 25), max_size=5), st.sampled_from([0, 300]))
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_applying_a_plan_to_a_view_is_the_same_as_appending_its_entry(path, targets, keep_chars):
+    view = resolve(path)
+    live = [
+        t for t in dict.fromkeys(targets) if view.state(t) is EntryState.LIVE and any(e.id == t for e in view.entries)
+    ]
+    if not live:
+        return
+    plan = PrunePlan(tuple(live), 1, "test", keep_chars, notes_of(path, live, 50))
+    entry = plan.entry().model_copy(update={"id": path[-1].id + 1})
+    applied, appended = plan.applied(view), resolve([*path, entry])
+    assert dict(applied.states) == dict(appended.states)
+    assert dict(applied.kept_chars) == dict(appended.kept_chars)
+    assert dict(applied.notes) == dict(appended.notes)
+    request = project([*path, entry], TRAITS)
+    validate(request)
+    assert request_bytes(request) == request_bytes(project([*path, entry], TRAITS))

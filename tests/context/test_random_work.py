@@ -164,15 +164,6 @@ def test_many_outputs_of_the_newest_step_are_cut_until_they_fit(window, parallel
     validate(project(work.path, ModelTraits("gpt-4o")))
 
 
-@pytest.mark.parametrize("words", ["english", "chinese"])
-def test_a_first_message_that_is_larger_than_the_window_gives_up_its_middle(words):
-    work = Work(8_192)
-    work.add(UserEntry(parts=(TextPart(text=work.text(27_000, words)),)))
-    work.request()
-    assert work.stops == []
-    assert work.over == []
-
-
 def test_a_long_output_of_the_users_own_command_does_not_become_the_whole_tail():
     work = Work(32_768)
     for _ in range(8):

@@ -11,7 +11,7 @@ from tui_agent.session.entries import FilePart, ImagePart, ReasoningPart, TextPa
 from tui_agent.tools.registry import tool_traits
 
 
-def test_every_role_has_its_mark():
+def test_every_kind_of_entry_has_its_mark():
     build = PathBuilder()
     build.system()
     build.user("What they said")
@@ -38,8 +38,6 @@ def test_every_role_has_its_mark():
         "[Tool result]: Edited",
     )
 
-
-def test_attachments_commands_and_branch_summaries():
     build = PathBuilder()
     image = ImagePart(blob="b" * 64, mime="image/png", width=64, height=48, path="shot.png")
     build.add(UserEntry(parts=(TextPart(text="see"), FilePart(path="a.md", text="body"), image)))

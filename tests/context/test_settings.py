@@ -33,12 +33,10 @@ def test_every_setting_is_documented_and_has_a_default(model):
         assert not field.is_required(), name
 
 
-def test_a_reserve_of_the_users_own_never_takes_more_than_half():
+def test_a_reserve_never_takes_more_than_half_and_pruning_is_switched_off_in_a_word():
     assert CompactionSettings(reserved=30_000).reserve(200_000, 8_000) == 30_000
     assert CompactionSettings(reserved=30_000).reserve(16_000, 8_000) == 8_000
 
-
-def test_pruning_can_be_switched_off_in_a_word():
     assert ContextSettings.model_validate({"prune": False}).prune.when == "off"
     assert ContextSettings.model_validate({"prune": True}).prune.when == "auto"
     assert ContextSettings.model_validate({"prune": {"when": "run_end"}}).prune.when == "run_end"

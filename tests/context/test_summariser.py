@@ -47,14 +47,17 @@ def say(text):
     return lambda _call: SummaryAnswer(text)
 
 
-def test_an_update_hands_over_the_previous_summary():
+def test_a_split_turn_is_two_calls_and_an_update_hands_over_or_keeps_the_previous_summary():
     _, batches = drive([SummaryTask("compaction_update", ("[User]: hi",), previous="## Goal\nold")], say(GOOD))
     call = batches[0][0]
     assert call.instruction == "UPDATE"
     assert call.text.index("<previous-summary>\n## Goal\nold") < call.text.index("<conversation>")
 
+    tasks = [SummaryTask("compaction_update", (), previous="## Goal\nold"), SummaryTask("turn_prefix", ("b",))]
+    result, batches = drive(tasks, say(GOOD))
+    assert [call.instruction for call in batches[0]] == ["PREFIX"]
+    assert result == f"## Goal\nold\n\n{GOOD}"
 
-def test_a_split_turn_is_two_calls_at_once_put_together_in_order():
     tasks = [SummaryTask("compaction", ("a",), share=0.7), SummaryTask("turn_prefix", ("b",), share=0.3)]
     result, batches = drive(tasks, lambda call: SummaryAnswer(f"{call.instruction} says enough here"))
     assert len(batches) == 1
@@ -62,22 +65,13 @@ def test_a_split_turn_is_two_calls_at_once_put_together_in_order():
     assert result == "COMPACT says enough here\n\nPREFIX says enough here"
 
 
-def test_history_without_messages_keeps_the_previous_summary_without_a_call():
-    tasks = [SummaryTask("compaction_update", (), previous="## Goal\nold"), SummaryTask("turn_prefix", ("b",))]
-    result, batches = drive(tasks, say(GOOD))
-    assert [call.instruction for call in batches[0]] == ["PREFIX"]
-    assert result == f"## Goal\nold\n\n{GOOD}"
-
-
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
         (SummaryAnswer(""), "empty"),
-        (SummaryAnswer("  \n"), "empty"),
         (SummaryAnswer("No prior history."), "says nothing"),
         (SummaryAnswer(GOOD, finish="length"), "cut off"),
         (SummaryAnswer(GOOD, finish="content_filter"), "content_filter"),
-        (SummaryAnswer(GOOD, finish="tool_calls"), "tool"),
         (SummaryAnswer(GOOD, tool_calls=1), "tool"),
         (SummaryAnswer(GOOD, error="connection lost"), "connection lost"),
     ],
@@ -85,7 +79,6 @@ def test_history_without_messages_keeps_the_previous_summary_without_a_call():
 def test_bad_answers_are_retried_and_never_become_a_summary(answer, reason):
     assert reason in (rejection(answer) or "")
     result, batches = drive([SummaryTask("compaction", ("a",))], lambda _call: answer)
-    assert isinstance(result, SummaryFailure)
     assert reason in result.reason
     assert [call.attempt for batch in batches for call in batch] == list(range(1, ATTEMPTS + 1))
     mended, _ = drive(

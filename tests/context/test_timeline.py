@@ -1,6 +1,5 @@
 """The timeline of a path: what each request took, and what changed it, from the entries alone."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.long_walk import walked
@@ -45,10 +44,6 @@ def steps(session: Session, *, window: int = 16_000) -> list[Step]:
     return steps_of(shape_of(session), lambda _model: ModelScale(window), 300)
 
 
-def marked(found: Sequence[Step]) -> list[tuple[int, tuple[Mark, ...]]]:
-    return [(at, step.marks) for at, step in enumerate(found) if step.marks]
-
-
 def answer(session: Session, **fields: object) -> Entry:
     fields.setdefault("estimate", 1_000)
     return session.append(AssistantEntry(parts=(TextPart(text="so"),), model=MODEL, **fields))  # type: ignore[arg-type]
@@ -74,18 +69,19 @@ def test_what_happened_between_two_requests_is_marked_on_the_second(tmp_path: Pa
     walked(session, model=MODEL)
     found = steps(session)
     path = session.path()
-    for at, marks in marked(found):
+    marked = [(at, step.marks) for at, step in enumerate(found) if step.marks]
+    for at, marks in marked:
         previous = found[at - 1].answer or 0
         between = [entry for entry in path if previous < entry.id < (found[at].answer or 0)]
         assert any(isinstance(entry, CompactionEntry) for entry in between) is (Mark.COMPACTION in marks)
         assert any(isinstance(entry, PruneEntry) for entry in between) is (Mark.PRUNE in marks)
-    assert [marks[0] for _, marks in marked(found)] == [Mark.PRUNE, Mark.MOVE, Mark.MISS, Mark.COMPACTION]
+    assert [marks[0] for _, marks in marked] == [Mark.PRUNE, Mark.MOVE, Mark.MISS, Mark.COMPACTION]
     cold = next(step for step in found if step.marks == (Mark.MISS,))
     assert cold.miss is not None
     assert cold.miss.cause is BreakCause.COLD
 
 
-def test_going_back_to_the_very_beginning_is_a_move(tmp_path: Path) -> None:
+def test_a_move_and_an_edit_are_marked(tmp_path: Path) -> None:
     session = a_session(tmp_path)
     asked(session)
     answer(session)
@@ -93,6 +89,13 @@ def test_going_back_to_the_very_beginning_is_a_move(tmp_path: Path) -> None:
     asked(session, "another way")
     answer(session)
     assert [step.marks for step in steps(session)] == [(Mark.MOVE,)]
+
+    session = a_session(tmp_path)
+    asked(session)
+    last = answer(session)
+    assert marks_after(shape_of(session), last.id) == ()
+    session.append(ContextEditEntry(target=2, action="mask"))
+    assert marks_after(shape_of(session), last.id) == (Mark.EDIT,)
 
 
 def test_each_request_has_the_window_of_its_own_model(tmp_path: Path) -> None:
@@ -104,12 +107,3 @@ def test_each_request_has_the_window_of_its_own_model(tmp_path: Path) -> None:
     found = steps_of(shape_of(session), lambda model: ModelScale(windows[model]), 300)
     assert [step.window for step in found] == [8_000, 200_000]
     assert [step.head for step in found] == [900, 800], "a head is never more than the whole"
-
-
-def test_what_the_next_request_differs_by(tmp_path: Path) -> None:
-    session = a_session(tmp_path)
-    asked(session)
-    last = answer(session)
-    assert marks_after(shape_of(session), last.id) == ()
-    session.append(ContextEditEntry(target=2, action="mask"))
-    assert marks_after(shape_of(session), last.id) == (Mark.EDIT,)

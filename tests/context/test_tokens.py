@@ -80,36 +80,23 @@ def test_counting_loads_neither_litellm_nor_anything_that_could_reach_a_network(
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a" * 1_000_000,
-        "\n" * 1_000_000,
-        "😀" * 300_000,
-        "字" * 2_000_000,
-    ],
-    ids=["letter", "newlines", "emoji", "han"],
-)
+@pytest.mark.parametrize("text", ["a" * 1_000_000, "\n" * 1_000_000, "字" * 2_000_000], ids=["a", "newlines", "han"])
 def test_no_text_takes_long(text):
     """One that is looked at as a whole would take hours."""
     assert count_text(text) > 0
 
 
-def test_a_long_text_is_counted_in_pieces_almost_exactly():
+def test_long_texts_are_counted_in_pieces_and_huge_ones_sampled():
     text = "\n".join(SAMPLES.values()) * 8
     assert len(text) > tokens.CHUNK_CHARS * 2
 
     assert count_text(text) == pytest.approx(reference(text), rel=0.001)
 
-
-def test_a_huge_text_is_sampled_within_three_percent():
     text = "".join(sample * 30 for sample in SAMPLES.values())
     assert len(text) > tokens.EXACT_CHARS
 
     assert count_text(text) == pytest.approx(reference(text), rel=0.03)
 
-
-def test_special_tokens_in_a_text_are_text():
     assert COUNTER.text("<|endoftext|>") > 1
 
 
@@ -130,7 +117,7 @@ def test_without_the_encoding_files_counts_are_rough_but_know_scripts(monkeypatc
 # -- messages, tools, images --------------------------------------------------------------------------------
 
 
-def test_a_message_counts_its_texts_and_what_is_around_them():
+def test_messages_and_tools_count_their_texts_and_what_is_around_them():
     message = Message(
         "assistant", (ContentText("hello world"),), tool_calls=(RequestToolCall("call_1", "read", '{"path": "a"}'),)
     )
@@ -138,13 +125,18 @@ def test_a_message_counts_its_texts_and_what_is_around_them():
     inside = sum(map(COUNTER.text, ("hello world", "read", '{"path": "a"}')))
     assert COUNTER.message(message) == inside + MESSAGE_TOKENS + CALL_TOKENS
 
+    assert COUNTER.message(Message("user", (ImageRef("a", "image/png"),))) > 1_000
 
-def test_a_tool_counts_as_the_json_it_is_sent_as():
     tool = ToolSchema(name="read", description="Read a file", parameters={"type": "object"})
     function = '{"name": "read", "description": "Read a file", "parameters": {"type": "object"}}'
     sent = '{"type": "function", "function": ' + function + "}"
 
     assert COUNTER.schema(tool) == COUNTER.text(sent)
+
+    tool = ToolSchema(name="read", description="Read a file", parameters={})
+    head = SystemEntry(blocks=("You are an agent.",), tools=(tool,), model=MODEL)
+
+    assert COUNTER.estimate(head) == COUNTER.text("You are an agent.") + MESSAGE_TOKENS + COUNTER.schema(tool) + 12
 
 
 @pytest.mark.parametrize(
@@ -162,10 +154,6 @@ def test_images_count_by_the_providers_rule(model, width, height, expected):
     assert image_tokens(width, height, model) == expected
 
 
-def test_an_image_in_a_message_counts_as_a_usual_one():
-    assert COUNTER.message(Message("user", (ImageRef("a", "image/png"),))) > 1_000
-
-
 # -- entries ------------------------------------------------------------------------------------------------
 
 
@@ -173,17 +161,17 @@ def user(text, **fields):
     return UserEntry(parts=(TextPart(text=text),), **fields)
 
 
-def test_a_head_counts_its_blocks_and_tools():
-    tool = ToolSchema(name="read", description="Read a file", parameters={})
-    head = SystemEntry(blocks=("You are an agent.",), tools=(tool,), model=MODEL)
-
-    assert COUNTER.estimate(head) == COUNTER.text("You are an agent.") + MESSAGE_TOKENS + COUNTER.schema(tool) + 12
-
-
-def test_images_of_an_entry_count_by_their_size():
+def test_an_entry_counts_its_images_and_a_stored_count_is_corrected():
     image = ImagePart(blob="a" * 64, mime="image/png", width=1_024, height=1_024)
 
     assert COUNTER.estimate(UserEntry(parts=(image,))) == 765 + MESSAGE_TOKENS
+
+    corrected = TokenCounter(MODEL, Calibration(learnt={"text": 1.5}))
+    assert corrected.entry(user("hello", tokens=1_000)) == 1_500
+    assert (
+        TokenCounter(MODEL, Calibration(learnt={"text": 1.5})).estimate(user("hello world", tokens=1_000))
+        == 2 + MESSAGE_TOKENS
+    )
 
 
 @pytest.mark.parametrize(("reported", "counted"), [(800, 800), (90_000_000, 4_000)])
@@ -194,15 +182,6 @@ def test_encrypted_reasoning_counts_what_the_provider_reported_and_the_blob_can_
     entry = AssistantEntry(parts=(part, TextPart(text="so")), model=MODEL, usage=usage)
 
     assert COUNTER.estimate(entry) == counted + 1 + MESSAGE_TOKENS
-
-
-def test_a_stored_count_is_used_and_corrected():
-    corrected = TokenCounter(MODEL, Calibration(learnt={"text": 1.5}))
-    assert corrected.entry(user("hello", tokens=1_000)) == 1_500
-    assert (
-        TokenCounter(MODEL, Calibration(learnt={"text": 1.5})).estimate(user("hello world", tokens=1_000))
-        == 2 + MESSAGE_TOKENS
-    )
 
 
 # -- loading ------------------------------------------------------------------------------------------------

@@ -1,57 +1,15 @@
 """Which entries of a path count, and what edits and prunes made of them."""
 
+from tests.support.numbered import answer, compaction, edit, prune, result, user
 from tui_agent.context.view import EntryState, resolve
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
-    AssistantEntry,
-    CompactionEntry,
-    ContextEditEntry,
     EffortChangeEntry,
     ModeChangeEntry,
     ModelChangeEntry,
     PinnedText,
-    PruneEntry,
-    SummaryDetails,
     SystemEntry,
-    TextPart,
-    ToolCallPart,
-    ToolResultEntry,
-    ToolStatus,
-    UserEntry,
 )
-
-
-def user(number, text="hello"):
-    return UserEntry(id=number, parts=(TextPart(text=text),))
-
-
-def answer(number, *call_ids):
-    calls = tuple(ToolCallPart(call_id=call, tool="read", arguments="{}") for call in call_ids)
-    return AssistantEntry(id=number, parts=(TextPart(text="ok"), *calls), model="m")
-
-
-def result(number, call_id):
-    return ToolResultEntry(id=number, call_id=call_id, tool="read", status=ToolStatus.COMPLETED, output="data")
-
-
-def compaction(number, first_kept, **details):
-    return CompactionEntry(
-        id=number,
-        summary="so far",
-        first_kept_id=first_kept,
-        tokens_before=9,
-        tokens_after=1,
-        trigger="manual",
-        details=SummaryDetails(**details),
-    )
-
-
-def edit(number, target, action):
-    return ContextEditEntry(id=number, target=target, action=action)
-
-
-def prune(number, *targets, keep_chars=0):
-    return PruneEntry(id=number, targets=targets, tokens_freed=1, reason="pressure", keep_chars=keep_chars)
 
 
 def ids(view):
@@ -65,7 +23,7 @@ def test_the_last_compaction_keeps_what_it_names_and_supersedes_earlier_ones():
     assert ids(view) == [3, 4, 6]
 
 
-def test_the_last_head_model_and_mode_count():
+def test_the_last_head_model_mode_and_effort_count():
     path = [
         SystemEntry(id=1, blocks=("a",), model="one", mode="plan"),
         ModelChangeEntry(id=2, model="two"),
@@ -79,8 +37,6 @@ def test_the_last_head_model_and_mode_count():
     assert (later.system.id, later.model, later.mode) == (5, "three", "plan")
     assert (resolve([]).system, resolve([]).model, resolve([]).mode) == (None, None, None)
 
-
-def test_the_effort_chosen_last_counts_whatever_head_and_model_follow():
     path = [user(1), EffortChangeEntry(id=2, effort=Effort.HIGH), user(3)]
 
     assert resolve(path[:1]).effort is None
@@ -88,47 +44,37 @@ def test_the_effort_chosen_last_counts_whatever_head_and_model_follow():
     assert resolve([*path, EffortChangeEntry(id=4, effort=None)]).effort.effort is None
 
 
-def test_the_latest_edit_of_a_target_wins():
+def test_the_latest_edit_of_a_target_wins_but_for_prunes_of_pinned_ones():
     path = [result(1, "a"), prune(2, 1)]
     assert resolve(path).state(1) is EntryState.PRUNED
     assert resolve([*path, edit(3, 1, "restore")]).state(1) is EntryState.LIVE
     assert resolve([*path, edit(3, 1, "mask")]).state(1) is EntryState.MASKED
     assert resolve([*path, edit(3, 1, "restore"), prune(4, 1)]).state(1) is EntryState.PRUNED
 
-
-def test_a_prune_leaves_a_pinned_entry_alone():
     view = resolve([result(1, "a"), edit(2, 1, "pin"), prune(3, 1)])
 
     assert view.state(1) is EntryState.PINNED
     assert view.is_open(1)
 
-
-def test_a_prune_can_leave_characters_until_a_later_one_takes_them():
     path = [result(1, "a"), prune(2, 1, keep_chars=2_000)]
     assert resolve(path).kept_chars == {1: 2_000}
     assert resolve([*path, prune(3, 1)]).kept_chars == {}
     assert resolve([*path, edit(3, 1, "restore")]).kept_chars == {}
 
-
-def test_an_edit_before_its_target_changes_nothing():
     assert resolve([edit(1, 2, "drop"), user(2)]).states == {}
 
 
-def test_a_result_answers_the_call_of_the_answer_before_it():
-    view = resolve([answer(1, "a", "b"), result(2, "b"), result(3, "a")])
+def test_results_answer_the_calls_before_them_in_order_and_go_with_the_answer():
+    view = resolve([answer(1, "ok", "a", "b"), result(2, "b"), result(3, "a")])
 
     assert [entry.id for entry in view.results[1]] == [3, 2]
     assert view.answered() == {2, 3}
 
-
-def test_equal_call_ids_in_one_answer_are_answered_in_order():
-    view = resolve([answer(1, "a", "a"), result(2, "a"), result(3, "a")])
+    view = resolve([answer(1, "ok", "a", "a"), result(2, "a"), result(3, "a")])
 
     assert [entry.id for entry in view.results[1]] == [2, 3]
 
-
-def test_dropping_an_answer_drops_its_results():
-    view = resolve([answer(1, "a"), result(2, "a"), edit(3, 1, "drop")])
+    view = resolve([answer(1, "ok", "a"), result(2, "a"), edit(3, 1, "drop")])
 
     assert view.state(2) is EntryState.DROPPED
 
@@ -141,14 +87,10 @@ def test_what_a_compaction_carries_of_pins_ends_with_the_pin():
     assert resolve([*path, edit(5, 1, "restore")]).pinned == pins[1:]
     assert resolve([*path, edit(5, 2, "drop")]).pinned == pins[:1]
 
-
-def test_a_pin_that_is_still_in_view_is_not_carried_twice():
     path = [user(1), compaction(2, 1, pinned=(PinnedText(id=1, text="first"),))]
 
     assert resolve(path).pinned == ()
 
-
-def test_a_carried_pin_stays_when_a_later_entry_has_its_number():
     pins = (PinnedText(id=3, text="from the file of another program"),)
 
     assert resolve([user(1), compaction(2, None, pinned=pins), user(3)]).pinned == pins

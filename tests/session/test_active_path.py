@@ -8,30 +8,16 @@ from hypothesis import given, settings
 
 from tests.support.big_session import fill
 from tests.support.entry_strategies import paths
+from tests.support.numbered import compaction, edit, prune, result
 from tests.support.stores import open_store
 from tests.support.texts import answered, said
 from tests.support.thoroughness import examples
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import (
-    CompactionEntry,
-    ContextEditEntry,
     Entry,
-    PruneEntry,
-    ToolResultEntry,
-    ToolStatus,
 )
 from tui_agent.session.reading import EntryReader
 from tui_agent.session.session import Session
-
-
-def compaction(first_kept: int | None) -> CompactionEntry:
-    return CompactionEntry(
-        summary="s", first_kept_id=first_kept, tokens_before=9, tokens_after=1, trigger="manual", tokens=1
-    )
-
-
-def result(call_id: str) -> ToolResultEntry:
-    return ToolResultEntry(call_id=call_id, tool="t", status=ToolStatus.COMPLETED, output="o")
 
 
 def active(session: Session) -> list[int]:
@@ -43,7 +29,7 @@ def fresh(session: Session) -> Session:
 
 
 def test_the_compaction_of_another_branch_does_not_count(session: Session) -> None:
-    session.append_many([said("1"), said("2"), compaction(2)])
+    session.append_many([said("1"), said("2"), compaction(0, 2)])
     session.move(1)
     session.append(said("4"))
     assert active(session) == [1, 4]
@@ -57,22 +43,22 @@ def test_pinned_entries_come_along_with_their_calls_results_and_prunes(session: 
         [
             said("1"),
             answered("2", ("a", "t", "{}"), ("b", "t", "{}")),
-            result("a"),
-            result("b"),
+            result(0, "a"),
+            result(0, "b"),
             said("5"),
             answered("6"),
-            ContextEditEntry(target=3, action="pin"),
-            ContextEditEntry(target=5, action="pin"),
-            ContextEditEntry(target=5, action="restore"),
-            PruneEntry(targets=(4,), tokens_freed=1, reason="r"),
-            PruneEntry(targets=(6,), tokens_freed=1, reason="r"),
-            compaction(None),
+            edit(0, 3, "pin"),
+            edit(0, 5, "pin"),
+            edit(0, 5, "restore"),
+            prune(0, 4),
+            prune(0, 6),
+            compaction(0, None),
         ]
     )
     assert active(session) == [2, 3, 4, 7, 8, 9, 10, 12]
-    session.append(ContextEditEntry(target=1, action="pin"))
+    session.append(edit(0, 1, "pin"))
     assert active(session) == [1, 2, 3, 4, 7, 8, 9, 10, 12, 13]
-    session.append(ContextEditEntry(target=3, action="restore"))
+    session.append(edit(0, 3, "restore"))
     assert active(session) == [1, 7, 8, 9, 12, 13, 14]
 
 

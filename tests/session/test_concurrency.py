@@ -5,7 +5,6 @@ import sys
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from typing import IO
 
 from tests.support.texts import said
 from tui_agent.session.records import children
@@ -32,11 +31,6 @@ for batch, _go in enumerate(sys.stdin):
 """
 
 
-def _pipe(stream: IO[str] | None) -> IO[str]:
-    assert stream is not None
-    return stream
-
-
 def test_a_thousand_interleaved_appends_of_two_programs(session: Session, store: Store) -> None:
     root = session.append(said("root"))
     leaves = {"a": 0, "b": 0}
@@ -54,15 +48,15 @@ def test_a_thousand_interleaved_appends_of_two_programs(session: Session, store:
             for name in leaves
         }
         for writer in writers.values():
-            assert _pipe(writer.stdout).readline() == "open\n"
+            assert writer.stdout.readline() == "open\n"
         for _ in range(BATCHES):
             for writer in writers.values():
-                _pipe(writer.stdin).write("go\n")
-                _pipe(writer.stdin).flush()
+                writer.stdin.write("go\n")
+                writer.stdin.flush()
             for name, writer in writers.items():
-                leaves[name] = int(_pipe(writer.stdout).readline())
+                leaves[name] = int(writer.stdout.readline())
         for writer in writers.values():
-            _pipe(writer.stdin).close()
+            writer.stdin.close()
     headers = {header.id: header for header in session.skeleton()}
     assert sorted(headers) == list(range(1, 2 + 2 * BATCHES * BATCH))
     for name, leaf in leaves.items():

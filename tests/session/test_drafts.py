@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.texts import answered, said, texts
-from tui_agent.session.entries import AssistantEntry, ReasoningPart, TextPart, ToolCallPart
+from tui_agent.session.entries import ReasoningPart, TextPart, ToolCallPart
 from tui_agent.session.records import DraftText
 from tui_agent.session.session import Session
 
@@ -29,7 +29,6 @@ def test_a_left_over_draft_becomes_an_interrupted_answer(session: Session, reope
     end(session)
     later = reopen(session)
     entry = later.recover()
-    assert isinstance(entry, AssistantEntry)
     assert entry.parts == (ReasoningPart(text="thinking", model="m/x"), TextPart(text="I will \ufffd\ufffd"), whole)
     assert (entry.finish, entry.interrupted, entry.model) == ("interrupted", True, "m/x")
     assert (entry.started_at, entry.estimate, entry.parent_id) == (77, 900, 1)
@@ -75,7 +74,6 @@ def test_a_draft_goes_where_it_belonged_and_the_leaf_stays_when_it_moved_on(sess
     end(session)
     later = reopen(session)
     entry = later.recover()
-    assert entry is not None
     assert (entry.parent_id, later.leaf) == (2, 1)
 
 

@@ -153,7 +153,7 @@ def test_what_only_the_log_holds_is_not_silently_left_out(public_dir: Path) -> N
         Store(path)
 
 
-def test_a_path_that_can_not_be_a_file_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_can_not_be_a_file_is_refused_and_an_empty_file_is_a_new_one(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreUnavailable):
         Store(tmp_path / "file" / "s.db")
@@ -162,6 +162,10 @@ def test_a_path_that_can_not_be_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="does not exist"):
         Store(tmp_path / "missing.db", read_only=True)
     assert not (tmp_path / "missing.db").exists()
+
+    (tmp_path / "s.db").touch()
+    with Store(tmp_path / "s.db") as store:
+        assert store.sessions() == []
 
 
 # -- others -------------------------------------------------------------------------------------------------
@@ -210,12 +214,6 @@ def test_a_file_of_another_program_is_left_as_it_is(tmp_path: Path, kind: str) -
         assert str(path) in caught.value.message
         assert "\n" not in caught.value.message
     assert path.read_bytes() == before
-
-
-def test_an_empty_file_is_a_new_one(tmp_path: Path) -> None:
-    (tmp_path / "s.db").touch()
-    with Store(tmp_path / "s.db") as store:
-        assert store.sessions() == []
 
 
 # -- damage -------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Rows of ``scripts/faults``, all of them every night, done once; the script itself does as many as one likes."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from tests.support.thoroughness import NIGHTLY
 
 ROOT = Path(__file__).parents[2]
 KILLED = ("compaction", "move with summary", "restore", "import", "migration")
-"""Rows killed by day; the others write once, and a run, whose writes are those of the others: see `test_crash.py`."""
+"""Rows killed by day; the others write once, and a run, whose writes are those of the others: see `kill_rounds.py`."""
 FULL = ("compaction", "export")
 NAMES = tuple(row.name for row in ROWS)
 
@@ -39,3 +40,18 @@ def test_work_on_a_disk_that_is_full_leaves_nothing_broken() -> None:
     if any(NO_DISK in fault for faults in wrong.values() for fault in faults):
         pytest.skip(NO_DISK)
     assert wrong == {}
+
+
+ROUNDS = int(os.environ.get("TUI_AGENT_TEST_KILLS", "500" if NIGHTLY else "50"))
+SEED = 20_250_607
+
+
+def test_a_killed_writer_loses_nothing_it_had_committed(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.session.kill_rounds", str(tmp_path / "s.db"), str(ROUNDS), str(SEED)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads(done.stdout)
+    assert outcome["wrong"] == []
+    assert outcome["rounds"] == ROUNDS
+    assert outcome["reports"] > 5 * ROUNDS
+    assert outcome["drafts"] > ROUNDS // 20

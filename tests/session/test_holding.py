@@ -28,7 +28,6 @@ def test_a_held_session_names_who_holds_it_until_it_is_released(session: Session
         other.hold()
     assert (caught.value.pid, caught.value.host) == (os.getpid(), socket.gethostname())
     holder = other.info.held_by
-    assert holder is not None
     assert (holder.pid, holder.since) == (os.getpid(), caught.value.since)
     with pytest.raises(SessionHeld):
         Session(session.store, session.id, estimate=lambda _entry: 1).hold()

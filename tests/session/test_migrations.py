@@ -90,15 +90,13 @@ def test_what_was_not_checkpointed_yet_is_migrated_too(old_file: Path, tmp_path:
         assert store.sessions()[0].entry_count == 3
 
 
-def test_a_file_in_use_is_not_migrated(old_file: Path) -> None:
+def test_a_file_in_use_or_read_only_is_not_migrated(old_file: Path) -> None:
     with Store(old_file) as store:
         with pytest.raises(StoreBusy, match="close them first"):
             Store(old_file, migrations=NEWER, busy_timeout=50)
         Session(store, store.sessions()[0].id, estimate=lambda _entry: 1).append(said("still works"))
     assert version_of(old_file) == OLD
 
-
-def test_an_old_file_that_can_not_be_written_is_refused(old_file: Path) -> None:
     with pytest.raises(StoreReadOnly, match="can't be converted"):
         Store(old_file, migrations=NEWER, read_only=True)
 

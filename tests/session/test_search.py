@@ -92,12 +92,7 @@ def test_everything_a_reader_sees_is_searched(session: Session, entry: Entry) ->
     assert found(session, "needle") == [1]
 
 
-def test_the_prompt_that_all_sessions_share_is_not(session: Session) -> None:
-    session.append(SystemEntry(blocks=("You are helpful",), model="m"))
-    assert found(session, "helpful") == []
-
-
-def test_a_hit_says_where_the_words_are(session: Session) -> None:
+def test_a_hit_says_where_the_words_are_and_the_prompt_is_not_searched(session: Session) -> None:
     session.append(said("x " * 500 + "the\nNeedle is   here " + "y " * 500))
     (hit,) = session.store.search("needle here", session_id=session.id)
     assert (hit.session_id, hit.entry_id, hit.kind) == (session.id, 1, "user")
@@ -105,6 +100,9 @@ def test_a_hit_says_where_the_words_are(session: Session) -> None:
     assert "\n" not in hit.snippet
     assert len(hit.snippet) < 200
     assert [hit.snippet[start:end] for start, end in hit.highlights] == ["Needle", "here"]
+
+    session.append(SystemEntry(blocks=("You are helpful",), model="m"))
+    assert found(session, "helpful") == []
 
 
 def test_all_branches_are_searched_newest_first_in_a_session_or_directory(store: Store, session: Session) -> None:

@@ -9,14 +9,13 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.support.entry_strategies import paths
 from tests.support.stores import open_store
+from tests.support.texts import answered, said
 from tests.support.thoroughness import examples
 from tui_agent.session.entries import (
-    AssistantEntry,
     BranchSummaryEntry,
     CompactionEntry,
     ImagePart,
     TextPart,
-    ToolCallPart,
     ToolMetadata,
     ToolResultEntry,
     ToolStatus,
@@ -31,24 +30,16 @@ from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
 
-def say(text: str) -> UserEntry:
-    return UserEntry(parts=(TextPart(text=text),))
-
-
-def answer(text: str, *calls: ToolCallPart) -> AssistantEntry:
-    return AssistantEntry(parts=(TextPart(text=text), *calls), model="demo/one", cost=0.01)
-
-
 def fill(store: Store, session: Session) -> None:
     """Two branches, a subagent's session, blobs, labels, moves."""
     child = store.create_session("/project", title="look", parent=(session.id, 2), agent="general")
-    Session(store, child.id, estimate=lambda _entry: 3).append(say("look around"))
+    Session(store, child.id, estimate=lambda _entry: 3).append(said("look around"))
     picture = store.put_blob(b"\x89PNG not really")
     full = store.put_blob(b"the whole output\n" * 100)
     first = session.append(
         UserEntry(parts=(TextPart(text="half \ud83d pair"), ImagePart(blob=picture, mime="image/png")))
     )
-    session.append(answer("Looking.", ToolCallPart(call_id="a", tool="task", arguments="{not json")))
+    session.append(answered("Looking.", ("a", "task", "{not json")))
     result = ToolResultEntry(
         call_id="a",
         tool="task",
@@ -60,7 +51,7 @@ def fill(store: Store, session: Session) -> None:
     left = session.append(result)
     session.move(first.id)
     session.append(BranchSummaryEntry(summary="went wrong", from_id=left.id))
-    session.append(answer("Another way."))
+    session.append(answered("Another way."))
     session.append(
         CompactionEntry(summary="so far", first_kept_id=5, tokens_before=9, tokens_after=4, trigger="manual")
     )
@@ -112,17 +103,17 @@ def test_any_entries_survive(tmp_path_factory, drawn):
 def test_a_session_that_went_on_elsewhere_is_brought_up_to_date(store, session, other, tmp_path):
     fill(store, session)
     take(other, exported(store, session.id, tmp_path / "a.jsonl"))
-    session.append(say("one more"))
+    session.append(said("one more"))
     longer = exported(store, session.id, tmp_path / "b.jsonl")
     assert take(other, longer)[0].came is ImportChange.MORE
     assert everything(other, session.id)[1:3] == everything(store, session.id)[1:3]
 
     mine = Session(other, session.id, estimate=lambda _entry: 1)
     mine.hold()
-    session.append(say("and another"))
+    session.append(said("and another"))
     with pytest.raises(SessionHeld):
         take(other, exported(store, session.id, tmp_path / "c.jsonl"))
-    mine.append(say("something else"))
+    mine.append(said("something else"))
     mine.release()
     copy = take(other, tmp_path / "c.jsonl")[0]
     assert copy.came is ImportChange.COPY
@@ -203,7 +194,7 @@ def test_a_file_that_is_cut_off_or_lost_a_line_is_noticed(store, session, other,
 
 
 def test_what_hangs_below_a_damaged_entry_leaves_too(store, session, other, tmp_path):
-    session.append_many([say("one"), answer("two"), say("three")])
+    session.append_many([said("one"), answered("two"), said("three")])
     with store.writer() as connection:
         connection.execute("UPDATE bodies SET body = 'broken' WHERE key % 4294967296 = 2")
     take(other, exported(store, session.id, tmp_path / "a.jsonl"))
@@ -217,7 +208,7 @@ def test_what_hangs_below_a_damaged_entry_leaves_too(store, session, other, tmp_
 def test_a_store_is_taken_in_with_all_its_sessions(store, session, other):
     fill(store, session)
     second = Session(store, store.create_session("/work").id, estimate=lambda _entry: 1)
-    second.append(say("another task"))
+    second.append(said("another task"))
     second.set_title("Another task")
     store.create_session("/empty")
     came = {one.session_id: one.came for one in take(other, store.path)}
@@ -230,7 +221,7 @@ def test_a_store_is_taken_in_with_all_its_sessions(store, session, other):
     other.delete(session.id)
     take(other, store.path)
     assert other.session(session.id).title == "Umlauts äöü", "importing a deleted one brings it back"
-    second.append(say("one more"))
+    second.append(said("one more"))
     assert {one.came for one in take(other, store.path)} == {ImportChange.KNOWN, ImportChange.MORE}
     assert len(other.sessions()) == 2
 
@@ -250,7 +241,7 @@ def test_a_store_that_is_read_is_not_touched(store, session, other, tmp_path):
 def test_one_damaged_session_of_a_store_keeps_out_no_other(store, session, other):
     fill(store, session)
     second = Session(store, store.create_session("/work").id, estimate=lambda _entry: 1)
-    second.append(say("another task"))
+    second.append(said("another task"))
     with store.writer() as connection:
         connection.execute("UPDATE bodies SET body = '{' WHERE rowid IN (SELECT max(rowid) FROM bodies)")
     came = take(other, store.path)
@@ -269,7 +260,7 @@ def test_a_store_that_is_cut_is_refused_in_a_sentence(store, session, other, tmp
 
 
 def test_an_export_of_long_ago_with_half_a_surrogate_pair_is_taken_in(store, session, other, tmp_path):
-    session.append_many([say("HALF 1"), say("HALF 2")])
+    session.append_many([said("HALF 1"), said("HALF 2")])
     path = exported(store, session.id, tmp_path / "old.jsonl")
     path.write_text(path.read_text().replace("HALF", "half \\ud83d"))
     [imported] = take(other, path)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tui_agent.context.tokens import TokenCounter
-from tui_agent.session.entries import ReasoningPart, UserEntry
+from tui_agent.session.entries import ReasoningPart
 from tui_agent.session.formats import native
 from tui_agent.session.formats.copies import copies_of
 from tui_agent.session.formats.importing import ImportChange, find_sessions, import_file, read_file
@@ -111,7 +111,6 @@ def test_what_codex_writes_around_an_image_is_no_text_of_the_users(tmp_path: Pat
     )
     [session] = read_file(path)
     [user] = session.entries
-    assert isinstance(user, UserEntry)
     assert [part.type for part in user.parts] == ["image", "text"]
     assert user.text == around[2]
 
