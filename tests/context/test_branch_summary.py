@@ -117,6 +117,12 @@ def test_summaries_on_the_way_are_included_before_older_messages():
     assert "TRIED elsewhere" in text
     assert text.index("EARLIER") < text.index("TRIED") < text.index("message 9 ")
 
+    huge = PathBuilder()
+    huge.user("START " + "x" * 100_000 + " END")
+    (block,) = summary(moved(huge.path, []), huge.path, room=1_000).blocks
+    assert "START" in block
+    assert block.endswith("END"), "a message that is too big by itself is cut"
+
 
 def test_the_entry_carries_files_over_summaries_on_the_way():
     build = PathBuilder()

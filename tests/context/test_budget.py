@@ -195,12 +195,7 @@ def test_the_estimate_of_a_conversation_is_within_three_percent(kind):
 
 @pytest.mark.parametrize(
     ("window", "max_output", "expected"),
-    [
-        (200_000, 64_000, 20_000),
-        (128_000, 8_192, 8_192),
-        (32_768, None, 6_554),
-        (3_000, None, 1_024),
-    ],
+    [(200_000, 64_000, 20_000), (128_000, 8_192, 8_192), (32_768, None, 6_554), (3_000, None, 1_024)],
 )
 def test_the_reserve_scales_with_the_window(window, max_output, expected):
     assert reserve(ModelLimits("m", window, max_output), SETTINGS) == expected
@@ -353,7 +348,7 @@ def test_what_a_report_is_worth(usage: Usage | None, estimate: int, verdict: Rep
     assert judge(usage, estimate) is verdict
 
 
-def test_a_report_that_is_not_used_is_explained() -> None:
+def test_a_report_that_is_not_used_or_tells_of_an_overflow_is_explained() -> None:
     cut = complaint(answer(3, Usage(input=4_096), model=MODEL, estimate=15_000), 32_768)
     few = complaint(answer(3, Usage(input=120), model=MODEL, estimate=1_700), 32_768)
     assert few == "The server reports 120 tokens for a request of about 1,700; its count is not used."
@@ -362,8 +357,6 @@ def test_a_report_that_is_not_used_is_explained() -> None:
     assert "smaller than the 32,768" in cut
     assert complaint(answer(3, Usage(input=1_500), estimate=1_700), 32_768) is None
 
-
-def test_input_over_the_window_is_an_overflow_although_nobody_said_so() -> None:
     over = answer(3, Usage(input=30_000, cache_read=3_000), estimate=30_000)
     assert is_silent_overflow(over, 32_768)
     assert not is_silent_overflow(over, 128_000)

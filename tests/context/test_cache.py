@@ -8,24 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.numbered import MODEL, answer, compaction, edit, prune, result, user
-from tui_agent.context.cache import (
-    BreakCause,
-    CacheState,
-    cache_state,
-    cache_ttl,
-    cached_origins,
-    prefix_break,
-)
+from tui_agent.context.cache import BreakCause, CacheState, cache_state, cache_ttl, cached_origins, prefix_break
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.settings import CacheSettings
-from tui_agent.session.entries import (
-    AssistantEntry,
-    Entry,
-    ModelChangeEntry,
-    SystemEntry,
-    ToolSchema,
-    Usage,
-)
+from tui_agent.session.entries import AssistantEntry, Entry, ModelChangeEntry, SystemEntry, ToolSchema, Usage
 
 TRAITS = ModelTraits(MODEL)
 WARM = CacheState(warm=True, seconds_left=60)

@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 from tui_agent.context.calibration import Calibration, characters_of, first_calibration
 from tui_agent.context.tokens import TokenCounter, count_text, encoding_name
 from tui_agent.session.counting import Count
-from tui_agent.session.entries import (
-    EntryAdapter,
-    TextPart,
-    UserEntry,
-)
+from tui_agent.session.entries import EntryAdapter, TextPart, UserEntry
 from tui_agent.session.rows import body_of, completed
 
 _HELD = json.loads(Path(__file__).with_name("scripts.json").read_text(encoding="utf-8"))
@@ -87,7 +83,7 @@ def test_what_one_script_teaches_leaves_the_others_alone():
     assert counter.text(TEXTS["thai"][0]) == pytest.approx(thai, rel=0.15)
 
 
-def test_a_count_knows_its_scripts():
+def test_a_count_and_an_entry_know_what_is_outside_ascii_by_class():
     count = count_text("def main(): pass  # ความคิดเห็นภาษาไทย")
 
     assert isinstance(count, Count)
@@ -98,14 +94,19 @@ def test_a_count_knows_its_scripts():
     assert type(count_text("plain")) is int
     assert dict(count_text("port 80, 1234567").scripts) == {"digits": 5}
 
-
-def test_an_entry_keeps_what_is_outside_ascii():
     entry = UserEntry(parts=(TextPart(text="สวัสดี hello"),))
     stored = completed(entry, 7, None, 1, TokenCounter("gpt-4o").estimate)
 
     assert dict(stored.scripts)["indic"] > 0
     assert EntryAdapter.validate_python(stored.model_dump()) == stored
     assert "scripts" not in json.loads(body_of(entry))
+
+    calibration = first_calibration("ollama/qwen3:8b")
+    stored = Count.of(100, [("thai", 20), ("han", 30), ("greek", 10)])
+
+    assert calibration.apply(stored) == calibration.apply(
+        Count.of(100, [("indic", 20), ("cjk", 30), ("alphabets", 10)])
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,15 +116,6 @@ def test_an_entry_keeps_what_is_outside_ascii():
 )  # fmt: skip
 def test_a_character_has_a_class(character, kind):
     assert characters_of(f"a1 {character}") == {kind: 1}
-
-
-def test_what_earlier_versions_stored_by_script_counts_by_class():
-    calibration = first_calibration("ollama/qwen3:8b")
-    stored = Count.of(100, [("thai", 20), ("han", 30), ("greek", 10)])
-
-    assert calibration.apply(stored) == calibration.apply(
-        Count.of(100, [("indic", 20), ("cjk", 30), ("alphabets", 10)])
-    )
 
 
 @pytest.mark.parametrize(

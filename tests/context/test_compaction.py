@@ -58,14 +58,7 @@ def ids(entries) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("keep", "first_kept", "split"),
-    [
-        (50, 8, True),
-        (51, 7, False),
-        (101, 6, True),
-        (151, 5, False),
-        (301, 2, True),
-    ],
+    ("keep", "first_kept", "split"), [(50, 8, True), (51, 7, False), (101, 6, True), (151, 5, False), (301, 2, True)]
 )
 def test_worked_example(keep, first_kept, split):
     found = planned(four_turns(), keep)
@@ -132,7 +125,7 @@ def test_a_refusal_says_why():
     assert found.message == "Fixed overhead 21k of 32k: tools 12k, AGENTS.md 7.0k, skills 1.7k."
 
 
-def test_an_oversized_newest_result_is_cut_no_further_than_has_to_be():
+def test_cutting_or_clearing_outputs_is_offered_where_that_is_enough():
     build = PathBuilder()
     build.user("go", tokens=50)
     huge = build.run("bash", {"command": "cat"}, "x" * 100_000, tokens=30_000)
@@ -142,16 +135,6 @@ def test_an_oversized_newest_result_is_cut_no_further_than_has_to_be():
     assert cut.targets == (huge.id,)
     assert cut.keep_chars == 77_000  # 24,000 tokens are the goal
 
-
-def outputs(tokens: int) -> PathBuilder:
-    build = PathBuilder()
-    build.user("go", tokens=50)
-    for number in range(12):
-        build.run("read", {"path": f"{number}.py"}, "x" * 300, tokens=tokens)
-    return build
-
-
-def test_clearing_old_outputs_is_offered_where_that_is_enough_and_worth_it():
     found = plan(outputs(1_700))
     assert isinstance(found, Refusal)
     (prune,) = found.prunes
@@ -160,6 +143,14 @@ def test_clearing_old_outputs_is_offered_where_that_is_enough_and_worth_it():
     little = plan(outputs(150))
     assert isinstance(little, Refusal)
     assert not little.prunes
+
+
+def outputs(tokens: int) -> PathBuilder:
+    build = PathBuilder()
+    build.user("go", tokens=50)
+    for number in range(12):
+        build.run("read", {"path": f"{number}.py"}, "x" * 300, tokens=tokens)
+    return build
 
 
 def test_moving_the_cut_lists_what_no_summary_covers():
@@ -230,7 +221,7 @@ def test_what_was_carried_before_is_carried_on_exactly_once():
     assert len(carried.user_messages) == len(set(carried.user_messages)) == 5
 
 
-def test_todo_list_and_skills_are_carried_as_they_stand():
+def test_lists_skills_and_pins_are_carried_as_they_stand():
     build = PathBuilder()
     build.user("go", tokens=50)
     build.run("todo", {"items": []}, "[ ] first", tokens=10)
@@ -247,8 +238,6 @@ def test_todo_list_and_skills_are_carried_as_they_stand():
     build.say("ok", tokens=200)
     assert carry(build).state == first.state
 
-
-def test_pinned_entries_are_carried_verbatim_until_they_are_unpinned():
     build = four_turns()
     build.edit(2, "pin")
     found = planned(build, keep=100)
@@ -263,7 +252,7 @@ def test_pinned_entries_are_carried_verbatim_until_they_are_unpinned():
     assert carried_details(planned(build, keep=100), "", words).pinned == ()
 
 
-def test_dropped_and_masked_entries_leave_no_trace():
+def test_anchors_have_no_trace_of_hidden_entries_and_do_not_repeat_what_stays_in_view():
     build = PathBuilder()
     build.user("go", tokens=50)
     secret = build.run("bash", {"command": "env"}, "error: token leakedValue42 at src/secret_file.py", tokens=50)
@@ -276,8 +265,6 @@ def test_dropped_and_masked_entries_leave_no_trace():
     assert "leakedValue42" not in text
     assert "SECRET" not in text
 
-
-def test_anchors_do_not_repeat_what_stays_in_view():
     build = PathBuilder()
     build.user("go", tokens=50)
     build.say("look at src/summarised_file.py\nand src/kept_file.py\nand src/told_file.py", tokens=300)
@@ -289,7 +276,7 @@ def test_anchors_do_not_repeat_what_stays_in_view():
     assert "told_file" not in lines
 
 
-def test_an_entry_without_a_model_keeps_what_the_last_one_said():
+def test_an_entry_keeps_what_the_last_one_said_or_cuts_its_summary_to_the_budget():
     build = four_turns()
     build.compaction("## Goal\nport it", first_kept_id=5)
     build.user("next", tokens=100)
@@ -298,8 +285,6 @@ def test_an_entry_without_a_model_keeps_what_the_last_one_said():
     assert entry.summary.startswith("## Goal\nport it")
     assert "answer 3" in entry.summary
 
-
-def test_a_summary_over_its_budget_gives_up_its_middle():
     found = planned(four_turns(), keep=100)
     told = compaction_entry(found, "## Goal " + "word " * 50_000 + "## Next", words).summary
     assert words(told) <= found.summary_tokens
@@ -344,6 +329,9 @@ def test_a_person_says_what_is_the_first_entry_to_stay():
         assert ids((*plan.history, *plan.turn_prefix)) == [e.id for e in path if e.id < place.entry_id and e.is_sent]
         assert plan.prunes == ()
         assert place.is_turn is isinstance(plan.kept[0], UserEntry)
+    build.run("bash", {"command": "ls"}, "ok")
+    build.say("done")
+    assert [place.entry_id for place in boundaries(build.path)][-2:] == [9, 11], "none is between a call and its result"
 
 
 def test_a_boundary_can_be_moved_on_but_not_to_where_nothing_is_left_to_summarise():

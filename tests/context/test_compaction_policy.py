@@ -3,12 +3,7 @@ import pytest
 from tests.support.session_paths import PathBuilder
 from tui_agent.agent.context_inspector import room_made
 from tui_agent.context.budget import ContextSize
-from tui_agent.context.compaction_policy import (
-    NO_FAILURES,
-    HoldReason,
-    hold,
-    is_due,
-)
+from tui_agent.context.compaction_policy import NO_FAILURES, HoldReason, hold, is_due
 from tui_agent.context.settings import CompactionSettings
 
 SETTINGS = CompactionSettings()

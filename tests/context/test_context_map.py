@@ -14,11 +14,7 @@ from tui_agent.context.calibration import Calibration
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import EntryState
-from tui_agent.session.entries import (
-    SystemEntry,
-    ToolSchema,
-    Usage,
-)
+from tui_agent.session.entries import SystemEntry, ToolSchema, Usage
 
 COUNTER = TokenCounter(MODEL, Calibration(learnt={"text": 1.1}))
 LIMITS = ModelLimits(MODEL, 128_000, 16_384)

@@ -7,7 +7,7 @@ from tui_agent.session.entries import FilePart, SummaryDetails, ToolMetadata, To
 from tui_agent.tools.registry import tool_traits
 
 
-def test_sources_of_file_operations():
+def test_sources_of_file_operations_and_that_the_last_touch_counts():
     build = PathBuilder()
     build.add(UserEntry(parts=(FilePart(path="attached.md", text="x"),)))
     build.run("read", {"path": "./src/a.py"}, "text")
@@ -22,8 +22,6 @@ def test_sources_of_file_operations():
         read=("attached.md", "src/a.py", "seen.py"), modified=("src/b.py", "gen.py", "by_shell.py")
     )
 
-
-def test_the_last_touch_counts_over_compactions_and_branch_summaries():
     build = PathBuilder()
     for path in ("a", "b", "c"):
         build.run("read", {"path": path}, "text")
@@ -72,9 +70,4 @@ def test_a_file_is_listed_with_the_newest_entry_that_told_of_it():
     # Where the room is short, their directory is told once.
     number = operations.shown(80, len)
     short = carried_blocks(details.model_copy(update={"shown_files": number}))
-    assert short.split("\n")[1:-1] == [
-        "/home/someone/project/",
-        "c.py",
-        f"b.py #{other}",
-        f"src/a.py #{newest}",
-    ]
+    assert short.split("\n")[1:-1] == ["/home/someone/project/", "c.py", f"b.py #{other}", f"src/a.py #{newest}"]

@@ -20,7 +20,7 @@ def kept(path, budget: int, shown: str = "", earlier=()) -> tuple[str, ...]:
     return encode_lines(choose_lines(anchors, Source(texts), budget, words, shown))
 
 
-def test_a_name_brings_the_whole_line_it_stood_in_last():
+def test_a_name_brings_the_whole_line_it_stood_in_last_in_the_order_of_its_entry():
     build = PathBuilder()
     build.run("read", {"path": "src/app.py"}, "import os\ndef load_config(path, *, strict=True):\n    pass")
     build.say("I will change load_config\nand then test it")
@@ -29,8 +29,6 @@ def test_a_name_brings_the_whole_line_it_stood_in_last():
     assert line.startswith(f"#{newest.id}: ")
     assert "src/app.py:2: def load_config(path, *, strict=False):" in line
 
-
-def test_lines_of_an_entry_stand_in_its_order():
     build = PathBuilder()
     build.run("read", {"path": "a.py"}, "first_name = 1\nsecond_name = 2\nthird_name = 3")
     build.user("what of second_name?")
@@ -39,7 +37,7 @@ def test_lines_of_an_entry_stand_in_its_order():
     assert line.split(": ", 1)[1].split("\n")[:3] == ["first_name = 1", "second_name = 2", "third_name = 3"]
 
 
-def test_demands_leave_room_for_names():
+def test_demands_leave_room_for_names_and_cheap_lines_for_what_the_agent_found():
     build = PathBuilder()
     for number in range(40):
         build.user(f"You must never do thing number {number} of all the many things there are to do.")
@@ -47,6 +45,16 @@ def test_demands_leave_room_for_names():
     lines = "\n".join(kept(build.path, 200))
     assert "load_config" in lines
     assert "You must never" in lines
+
+    build = PathBuilder()
+    build.user("go")
+    found = "The lock_order is wrong because the flush_queue waits for every reader that merge_pages has opened before."
+    build.say(f"{'I looked at all of it for a long while, one file after the other. ' * 4}{found}")
+    for number in range(40):
+        build.run("grep", {"pattern": f"short_{number}"}, f"short_{number} = 1", tokens=10)
+    anchors = find_anchors(build.path, tool_traits())
+    chosen = choose_lines(anchors, Source.of(build.path), 110, words, "")
+    assert found in [line for lines in chosen.values() for line in lines]
 
 
 def test_lines_of_names_that_stay_in_view_take_the_room_that_is_left():
@@ -82,18 +90,6 @@ def test_any_path_has_the_same_lines_every_time_within_their_budget(path, budget
     lines = kept(path, budget)
     assert lines == kept(list(path), budget)
     assert sum(words(line) for line in lines) <= budget
-
-
-def test_what_the_agent_found_itself_keeps_a_share_beside_cheaper_lines_of_outputs():
-    build = PathBuilder()
-    build.user("go")
-    found = "The lock_order is wrong because the flush_queue waits for every reader that merge_pages has opened before."
-    build.say(f"{'I looked at all of it for a long while, one file after the other. ' * 4}{found}")
-    for number in range(40):
-        build.run("grep", {"pattern": f"short_{number}"}, f"short_{number} = 1", tokens=10)
-    anchors = find_anchors(build.path, tool_traits())
-    chosen = choose_lines(anchors, Source.of(build.path), 110, words, "")
-    assert found in [line for lines in chosen.values() for line in lines]
 
 
 @pytest.mark.timeout(60)

@@ -186,23 +186,19 @@ def test_a_message_that_is_too_large_by_itself_gives_up_its_middle_and_keeps_its
     assert f"#{big.id}]" in sent
 
 
-def test_what_a_person_asks_for_cuts_no_message_of_theirs():
+def test_what_a_person_asks_for_cuts_no_message_of_theirs_and_what_takes_the_room_is_named():
     build = long_session(3, answer=100)
     big = build.user("w " * 30_000)
     _, refusal = attempt(build, 8_000, keep=100, trigger="manual")
     assert refusal.reason is RefusalReason.NO_PROGRESS
     assert f"#{big.id} (user) alone takes" in refusal.message
 
-
-def test_a_small_budget_names_the_fixed_overhead():
     build = long_session(3, answer=100)
     build.user("w " * 3_000)
     _, refusal = attempt(build, 900, keep=100, trigger="manual")
     assert refusal.reason is RefusalReason.FIXED_OVERHEAD
     assert refusal.message.endswith("Fixed overhead 1.0k of 2.4k: tools 700, AGENTS.md 200.")
 
-
-def test_pins_that_take_the_room_are_named():
     build = long_session(10)
     for entry in [entry for entry in build.path if isinstance(entry, AssistantEntry)]:
         build.edit(entry.id, "pin")

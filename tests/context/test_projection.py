@@ -51,15 +51,13 @@ def shapes(path, traits=TRAITS, templates=None):
 # -- the head -----------------------------------------------------------------------------------------------
 
 
-def test_the_head_is_two_system_messages_with_the_first_block_alone():
+def test_the_head_is_system_messages_and_what_opens_the_conversation():
     request = project([HEAD, user(2)], TRAITS)
 
     assert [m.text for m in request.messages[:2]] == ["You are an agent.", "Directory: /home/me\n\nRules"]
     assert request.tools == HEAD.tools
     assert request.model == MODEL
 
-
-def test_what_is_particular_to_a_session_opens_the_conversation():
     head = SystemEntry(
         id=1, blocks=("You are an agent.",), opening="Directory: /home/me", tools=HEAD.tools, model=MODEL
     )
@@ -78,7 +76,7 @@ def test_what_is_particular_to_a_session_opens_the_conversation():
 # -- compaction ---------------------------------------------------------------------------------------------
 
 
-def test_a_compaction_shows_its_summary_then_what_it_keeps():
+def test_a_compaction_shows_its_summary_with_what_code_carried_then_what_it_keeps():
     path = [HEAD, user(2, "old"), answer(3, "old answer"), user(4, "kept"), compaction(5, 4), answer(6, "new")]
 
     roles = shapes(path)
@@ -86,8 +84,6 @@ def test_a_compaction_shows_its_summary_then_what_it_keeps():
     assert "We fixed it." in roles[0][1]
     assert [text for _, text in roles[1:]] == ["kept", "new"]
 
-
-def test_the_summary_carries_what_code_kept():
     entry = compaction(
         2,
         None,
@@ -280,12 +276,7 @@ def test_reasoning_goes_back_byte_for_byte_to_the_model_that_made_it_unless_it_w
 
 
 @pytest.mark.parametrize(
-    "entry",
-    [
-        thinking(2, "{}", None),
-        thinking(2, "{}", interrupted=True),
-        thinking(2, "{}", error="lost"),
-    ],
+    "entry", [thinking(2, "{}", None), thinking(2, "{}", interrupted=True), thinking(2, "{}", error="lost")]
 )
 def test_incomplete_reasoning_does_not_go_back_at_all(entry):
     assert project([user(1), entry], TRAITS).messages[1].reasoning == ()
@@ -321,14 +312,12 @@ def test_files_and_commands_of_the_user_are_told_as_valid_text():
 # -- images -------------------------------------------------------------------------------------------------
 
 
-def test_a_model_without_vision_is_told_of_images():
+def test_images_of_results_move_behind_them_and_are_told_to_models_without_vision():
     path = [UserEntry(id=1, parts=(IMAGE,)), answer(2, "", call("a")), result(3, "a", "saved", attachments=(IMAGE,))]
 
     texts = [text for _, text in shapes(path, replace(TRAITS, vision=False))]
     assert texts == ["[image: shot.png, 640x480]", "", "saved\n[image: shot.png, 640x480]"]
 
-
-def test_images_of_results_move_into_a_message_of_the_user_after_all_results():
     path = [
         user(1),
         answer(2, "", call("a"), call("b")),
@@ -384,12 +373,7 @@ thorough = settings(
 
 
 def check(request, of):
-    validate(
-        request,
-        vision=of.vision,
-        alternating=of.alternating_roles,
-        foreign_ids=True,
-    )
+    validate(request, vision=of.vision, alternating=of.alternating_roles, foreign_ids=True)
 
 
 @given(paths(), traits)

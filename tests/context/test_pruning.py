@@ -87,6 +87,15 @@ def test_a_small_window_protects_fewer_steps_but_always_what_was_not_answered_ye
     assert plan.targets == tuple(results(build)[:-steps])
 
 
+def test_pinned_masked_dropped_and_protected_results_stay_as_they_are():
+    build = turns_of_results([30_000] * 4, [50_000], [50_000])
+    for target, action in zip(results(build), ("pin", "mask", "drop"), strict=False):
+        build.edit(target, action)
+    assert plan_prune(resolve(build.path), rules()).targets == (results(build)[3],)
+    protected = turns_of_results([90_000], [50_000], [50_000], tool="todo")
+    assert plan_prune(resolve(protected.path), rules()) is None
+
+
 def test_a_result_that_was_only_cut_can_still_be_pruned():
     build = turns_of_results([15_000] * 2, [25_000], [25_000])
     cut = results(build)[0]
@@ -164,6 +173,7 @@ def test_a_repeated_read_is_pruned_even_within_the_last_turns():
 )
 def test_when_pruning_may_happen(when, moment, total, expected):
     assert occasion(PruneSettings(when=when), size(total), moment) is expected
+    assert occasion(PruneSettings(), size(96_000, threshold=None), Moment()) is Occasion.PRESSURE
 
 
 def image(number: int) -> ImagePart:

@@ -52,7 +52,7 @@ def test_every_kind_of_entry_has_its_mark():
     )
 
 
-def test_results_and_arguments_are_cut_at_both_ends():
+def test_results_are_cut_at_both_ends_and_missing_ones_marked_in_place():
     build = PathBuilder()
     build.run("bash", {"command": "START" + "x" * 5_000 + "STOP"}, "HEAD" + "y" * 9_000 + "TAIL")
     call, result = serialise(build.path)
@@ -64,19 +64,13 @@ def test_results_and_arguments_are_cut_at_both_ends():
     assert "characters left out] …" in result
     assert len(result) < 2_100
 
-
-def test_calls_without_a_result_are_marked_as_interrupted_in_place():
     build = PathBuilder()
     asked = build.call(("bash", {"command": "a"}), ("bash", {"command": "b"}))
     build.result(asked.tool_calls[0].call_id, "done")
     build.user("stop")
     build.call(("bash", {"command": "c"}))
     texts = serialise(build.path)
-    assert texts[1:4] == (
-        "[Tool result]: done",
-        "[Tool result]: [Tool execution was interrupted]",
-        "[User]: stop",
-    )
+    assert texts[1:4] == ("[Tool result]: done", "[Tool result]: [Tool execution was interrupted]", "[User]: stop")
     assert texts[-1] == "[Tool result]: [Tool execution was interrupted]"
 
 
@@ -103,7 +97,7 @@ def plan(build: PathBuilder) -> CompactionPlan:
     return found
 
 
-def test_a_split_turn_has_two_tasks_and_live_input_one():
+def test_a_split_turn_has_two_tasks_and_a_previous_summary_is_updated():
     build = PathBuilder()
     build.user("first", tokens=50)
     build.say("yes", tokens=50)
@@ -119,8 +113,6 @@ def test_a_split_turn_has_two_tasks_and_live_input_one():
     assert live.live
     assert live.blocks == (*history.blocks, *prefix.blocks)
 
-
-def test_a_previous_summary_is_updated_not_summarised_again():
     build = PathBuilder()
     build.user("first", tokens=50)
     build.compaction("## Goal\nport it", first_kept_id=None)

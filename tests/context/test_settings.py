@@ -11,10 +11,7 @@ from pydantic import BaseModel
 
 from tests.support.parsed import parsed
 from tui_agent.context import settings as module
-from tui_agent.context.settings import (
-    CompactionSettings,
-    ContextSettings,
-)
+from tui_agent.context.settings import CompactionSettings, ContextSettings
 
 SOURCE = {node.name: node for node in parsed(inspect.getsource(module)).body if isinstance(node, ast.ClassDef)}
 ALL = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, BaseModel)]
@@ -72,12 +69,7 @@ def test_what_a_start_does_not_need_is_not_compiled():
 
 @pytest.mark.parametrize(
     ("window", "tier", "expected"),
-    [
-        (1_000_000, None, 400_000),
-        (1_000_000, 200_000, 200_000),
-        (400_000, 200_000, 380_000),
-        (200_000, None, 180_000),
-    ],
+    [(1_000_000, None, 400_000), (1_000_000, 200_000, 200_000), (400_000, 200_000, 380_000), (200_000, None, 180_000)],
 )
 def test_a_very_large_window_is_not_used_to_its_end(window, tier, expected):
     assert CompactionSettings().threshold_at(window, 20_000, price_tier=tier) == expected

@@ -158,8 +158,6 @@ def test_what_does_not_fit_is_summarised_in_chunks_and_merged():
     assert len(batches[-1]) == 1
     assert result.startswith("merged: ")
 
-
-def test_a_failure_while_merging_is_a_failure():
     limits = SummariserLimits(window=4_000, summary=300)
     blocks = tuple("word " * 800 for _ in range(9))
     result, _ = drive(

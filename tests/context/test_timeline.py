@@ -32,12 +32,7 @@ def a_session(tmp_path: Path) -> Session:
 def shape_of(session: Session) -> PathShape:
     outline = session.path_outline()
     changes = [row.id for row in outline if row.kind in CHANGING_KINDS]
-    return PathShape(
-        outline.ids,
-        session.reader.requests(),
-        session.reader.load(changes),
-        session.returns(),
-    )
+    return PathShape(outline.ids, session.reader.requests(), session.reader.load(changes), session.returns())
 
 
 def steps(session: Session, *, window: int = 16_000) -> list[Step]:
@@ -53,7 +48,7 @@ def asked(session: Session, text: str = "go on") -> Entry:
     return session.append(UserEntry(parts=(TextPart(text=text),), tokens=20))
 
 
-def test_each_answer_of_the_path_is_a_step_as_big_as_its_provider_reported(tmp_path: Path) -> None:
+def test_each_answer_is_a_step_as_big_as_reported_with_marks_of_what_came_before_it(tmp_path: Path) -> None:
     session = a_session(tmp_path)
     walked(session, model=MODEL)
     found = steps(session)
@@ -63,8 +58,6 @@ def test_each_answer_of_the_path_is_a_step_as_big_as_its_provider_reported(tmp_p
     assert all(step.exact and step.head == 1_200 and step.window == 16_000 for step in found)
     assert [step.leaf for step in found] == [entry.parent_id for entry in answers]
 
-
-def test_what_happened_between_two_requests_is_marked_on_the_second(tmp_path: Path) -> None:
     session = a_session(tmp_path)
     walked(session, model=MODEL)
     found = steps(session)

@@ -36,7 +36,7 @@ def test_the_head_ends_with_the_line_to_go_on_from():
     assert f"[Lines 101-{cut.next_line - 1:,} of 5,100 shown" in cut.text
 
 
-def test_both_ends_stay_and_errors_from_the_middle_come_with_their_line_numbers():
+def test_both_ends_stay_and_twenty_errors_from_the_middle_with_their_line_numbers():
     text = numbered(9_000, bad=(4_000, 5_500))
 
     cut = truncate(text, "ends", ROOMY)
@@ -51,8 +51,6 @@ def test_both_ends_stay_and_errors_from_the_middle_come_with_their_line_numbers(
     assert f"\nstep {last + 1} done" in cut.text
     assert f"\nstep {first} " not in cut.text
 
-
-def test_at_most_twenty_errors_are_shown_the_first_and_the_last_ones():
     cut = truncate(numbered(9_000, bad=tuple(range(2_000, 8_000))), "ends", ROOMY)
 
     shown = re.findall(r"^(\d+): ", cut.text, re.MULTILINE)
@@ -72,6 +70,11 @@ def test_a_line_that_is_too_long_is_cut_inside_and_says_by_how_much():
     assert left_out == 9_000 - lines[1].count("x")
     assert cut.truncation.kept_bytes == 9_010 - left_out
 
+    assert truncate("x" * 5_000_000, "ends", ROOMY).truncation.kept_bytes < 2_000
+    log = truncate("all is well here, as far as anybody can tell\n" * 200_000, "ends", ROOMY)
+    assert log.truncation.total_lines == 200_000
+    assert len(log.text) <= ROOMY.bytes
+
 
 def test_dense_text_gets_less_and_much_free_room_gives_more():
     limits = limits_for(16_384, 0, TruncationSettings())
@@ -84,13 +87,6 @@ def test_dense_text_gets_less_and_much_free_room_gives_more():
     assert full == 6_554
     assert roomy == 18_000
     assert limits_for(16_384, 12_000, TruncationSettings()).tokens == 1_638, "one more would push out all else"
-
-
-def test_a_huge_log_and_a_huge_line_are_cut():
-    assert truncate("x" * 5_000_000, "ends", ROOMY).truncation.kept_bytes < 2_000
-    log = truncate("all is well here, as far as anybody can tell\n" * 200_000, "ends", ROOMY)
-    assert log.truncation.total_lines == 200_000
-    assert len(log.text) <= ROOMY.bytes
 
 
 lines = st.lists(
@@ -200,7 +196,7 @@ def test_the_errors_of_a_program_survive_the_cut(name: str, window: int) -> None
     assert cut.text.count(": ") < 2_100
 
 
-def test_reassuring_lines_are_not_errors() -> None:
+def test_reassuring_lines_are_no_errors_and_the_same_again_leaves_room_for_others() -> None:
     lines = [
         "0 errors", "no errors found", "errors: 0", "TypeError: x", "build failed", "fine", "FATAL x",
         "Tests run: 3, Failures: 1, Errors: 0", "test_error.py::test_error PASSED", "ok   app/errors 0.1s",
@@ -208,8 +204,6 @@ def test_reassuring_lines_are_not_errors() -> None:
     ]  # fmt: skip
     assert error_looking(lines) == [3, 4, 6, 7, 11, 12]
 
-
-def test_the_same_error_again_and_again_leaves_room_for_others() -> None:
     lines = [f"error: lost connection {number}" for number in range(500)] + ["ValueError: the cause"]
     lines += [f"error: lost connection {number}" for number in range(500)]
     chosen = most_informative(lines, 20)

@@ -3,13 +3,7 @@
 from tests.support.numbered import answer, compaction, edit, prune, result, user
 from tui_agent.context.view import EntryState, resolve
 from tui_agent.session.effort import Effort
-from tui_agent.session.entries import (
-    EffortChangeEntry,
-    ModeChangeEntry,
-    ModelChangeEntry,
-    PinnedText,
-    SystemEntry,
-)
+from tui_agent.session.entries import EffortChangeEntry, ModeChangeEntry, ModelChangeEntry, PinnedText, SystemEntry
 
 
 def ids(view):

@@ -13,9 +13,7 @@ from tests.support.stores import open_store
 from tests.support.texts import answered, said
 from tests.support.thoroughness import examples
 from tui_agent.context.view import resolve
-from tui_agent.session.entries import (
-    Entry,
-)
+from tui_agent.session.entries import Entry
 from tui_agent.session.reading import EntryReader
 from tui_agent.session.session import Session
 

@@ -62,10 +62,7 @@ def test_a_thousand_interleaved_appends_of_two_programs(session: Session, store:
     for name, leaf in leaves.items():
         line = session.reader.parting(leaf, None).left
         previews = [headers[entry.id].preview for entry in line]
-        assert previews == [
-            "root",
-            *(f"{name} {n}" for n in range(BATCHES * BATCH)),
-        ]
+        assert previews == ["root", *(f"{name} {n}" for n in range(BATCHES * BATCH))]
     assert [parent for parent, ids in children(headers.values()).items() if len(ids) > 1] == [root.id]
     owners = [headers[i].preview[0] for i in range(2, len(headers) + 1)]
     assert sum(left != right for left, right in pairwise(owners)) >= BATCHES - 1

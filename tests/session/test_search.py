@@ -7,14 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.texts import answered, said
-from tui_agent.session.entries import (
-    CompactionEntry,
-    Entry,
-    ShellEntry,
-    SystemEntry,
-    ToolResultEntry,
-    ToolStatus,
-)
+from tui_agent.session.entries import CompactionEntry, Entry, ShellEntry, SystemEntry, ToolResultEntry, ToolStatus
 from tui_agent.session.search import match_expression
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store

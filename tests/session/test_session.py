@@ -10,11 +10,7 @@ import pytest
 
 from tests.support.texts import answered, said, texts
 from tui_agent.safe_text import valid
-from tui_agent.session.entries import (
-    CheckpointEntry,
-    SystemEntry,
-    TextPart,
-)
+from tui_agent.session.entries import CheckpointEntry, SystemEntry, TextPart
 from tui_agent.session.errors import EntryNotFound, NothingToUndo, SessionNotFound, StoreReadOnly
 from tui_agent.session.session import Session
 

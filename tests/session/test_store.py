@@ -42,7 +42,7 @@ def new(store: Store) -> NewSession:
     return make
 
 
-def test_sessions_are_listed_by_last_use(store: Store, new: NewSession) -> None:
+def test_sessions_are_listed_by_last_use_and_filtered_by_directory_and_text(store: Store, new: NewSession) -> None:
     assert store.path.stat().st_mode & 0o077 == 0
     first, second = new("one"), new("two")
     assert first.id < second.id
@@ -52,8 +52,6 @@ def test_sessions_are_listed_by_last_use(store: Store, new: NewSession) -> None:
     assert [info.first_message for info in store.sessions()] == ["one", "two"]
     assert [info.id for info in store.sessions(limit=1, offset=1)] == [second.id]
 
-
-def test_sessions_are_filtered_by_directory_and_text(store: Store, new: NewSession) -> None:
     shop, other = new("fix the login", cwd="/src/shop"), new("write docs", cwd="/src/100%_docs")
     other.append(answered("The login page is described in chapter two"))
     store.rename(shop.id, "Redirects")
@@ -205,7 +203,7 @@ def test_a_deleted_session_is_gone_from_everywhere_until_it_is_brought_back(stor
     assert store.purge() == 0
 
 
-def test_purging_deletes_for_good(store: Store, new: NewSession) -> None:
+def test_purging_deletes_for_good_but_not_what_another_program_just_deleted(store: Store, new: NewSession) -> None:
     session, other = new("first words"), new("other words")
     store.delete(session.id)
     assert store.purge() == 1
@@ -220,8 +218,6 @@ def test_purging_deletes_for_good(store: Store, new: NewSession) -> None:
         index = connection.execute("SELECT count(*) FROM entries_fts WHERE entries_fts MATCH 'first'").fetchone()[0]
     assert (rest, index) == ({"sessions": 1, "entries": 1, "bodies": 1}, 0)
 
-
-def test_purging_leaves_alone_what_another_program_just_deleted(store: Store, new: NewSession) -> None:
     session = new("a")
     store.delete(session.id)
     with Store(store.path, clock=count(2_000).__next__) as other:
@@ -288,7 +284,7 @@ def test_a_clock_that_jumps_loses_nothing(tmp_path: Path, days: tuple[int, ...])
 HERE = "/home/ada/shop"
 
 
-def test_what_was_kept_is_there_for_the_next_program(tmp_path: Path) -> None:
+def test_what_was_kept_is_there_for_the_next_program_once_its_own_has_ended(tmp_path: Path) -> None:
     kept = Unsent("half a thou\ud800ght", ("first", "second"))
     with Store(tmp_path / "s.db") as store:
         store.keep_unsent(HERE, Unsent("an older state"))
@@ -298,8 +294,6 @@ def test_what_was_kept_is_there_for_the_next_program(tmp_path: Path) -> None:
         assert store.take_unsent(HERE) == Unsent("half a thou\ufffdght", ("first", "second"))
         assert not store.take_unsent(HERE)
 
-
-def test_programs_that_live_keep_their_words(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as other, Store(tmp_path / "s.db") as store:
         other.keep_unsent(HERE, Unsent("hers"))
         store.keep_unsent(HERE, Unsent("mine"))

@@ -275,7 +275,7 @@ def test_events_of_copilot_cli_are_a_session_with_its_image() -> None:
     assert session.left_out == {"message of “system”": 1}
 
 
-def test_a_database_of_opencode(tmp_path: Path) -> None:
+def test_a_database_of_opencode_and_a_message_taken_back_in_it(tmp_path: Path) -> None:
     [session] = read_file(opencode(tmp_path))
     assert said(session) == [
         'user: "use a tool please"',
@@ -289,8 +289,6 @@ def test_a_database_of_opencode(tmp_path: Path) -> None:
     assert (session.entries[1].model, session.entries[1].usage.input) == ("local/scripted", 808)
     assert session.leaf == len(session.entries)
 
-
-def test_a_message_that_opencode_took_back_is_behind_the_leaf(tmp_path: Path) -> None:
     path = opencode(tmp_path)
     with sqlite3.connect(path) as connection:
         rows = connection.execute("SELECT id, data FROM message ORDER BY time_created, id").fetchall()
