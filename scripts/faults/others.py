@@ -17,7 +17,7 @@ LONGEST = 3_600
 """Seconds after which a row counts as hung."""
 
 TESTS: Mapping[str, tuple[str, ...]] = {
-    "clock set back": ("tests/session/test_clock.py",),
+    "clock set back": ("tests/session/test_store.py::test_a_clock_that_jumps_loses_nothing",),
     "signals": (
         "tests/e2e/test_ending.py",
         "tests/e2e/test_suspending.py",

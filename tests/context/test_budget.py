@@ -80,9 +80,6 @@ def result(number, call_id, output=ENGLISH * 20):
 USAGE = Usage(input=2_000, cache_read=3_000, cache_write=500, output=250)
 
 
-# -- the size -----------------------------------------------------------------------------------------------
-
-
 def test_a_report_counts_whole_and_what_came_without_one_is_estimated():
     path = [head(), user(2)]
 
@@ -190,9 +187,6 @@ def test_the_estimate_of_a_conversation_is_within_three_percent(kind):
     assert measure(path, LIMITS, SETTINGS, COUNTER).total == pytest.approx(truth, rel=0.03)
 
 
-# -- window, reserve, threshold -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("window", "max_output", "expected"),
     [(200_000, 64_000, 20_000), (128_000, 8_192, 8_192), (32_768, None, 6_554), (3_000, None, 1_024)],
@@ -248,9 +242,6 @@ def test_a_model_can_have_its_own_threshold_and_window_and_none_without_compacti
     assert size.budget == 128_000 - 16_384 - size.fixed
 
 
-# -- fixed overhead -----------------------------------------------------------------------------------------
-
-
 def test_the_overhead_names_its_largest_parts():
     blocks = (
         "You are an agent.",
@@ -270,8 +261,6 @@ def test_the_overhead_names_its_largest_parts():
     assert rest.crowded  # for its share of the window alone
     assert overhead_parts(told.parts)[-1][0] == "tools"
 
-
-# -- properties ---------------------------------------------------------------------------------------------
 
 thorough = settings(
     max_examples=EXAMPLES,

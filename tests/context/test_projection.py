@@ -48,9 +48,6 @@ def shapes(path, traits=TRAITS, templates=None):
     return [(message.role, message.text) for message in request.messages if message.role != "system"]
 
 
-# -- the head -----------------------------------------------------------------------------------------------
-
-
 def test_the_head_is_system_messages_and_what_opens_the_conversation():
     request = project([HEAD, user(2)], TRAITS)
 
@@ -71,9 +68,6 @@ def test_the_head_is_system_messages_and_what_opens_the_conversation():
     assert [message.cache for message in request.messages] == [True, True, False, True, True]
     merged = project([head, user(2, "go")], replace(TRAITS, alternating_roles=True))
     assert [(m.text, m.cache) for m in merged.messages[1:]] == [("Directory: /home/me\n\ngo", True)]
-
-
-# -- compaction ---------------------------------------------------------------------------------------------
 
 
 def test_a_compaction_shows_its_summary_with_what_code_carried_then_what_it_keeps():
@@ -125,9 +119,6 @@ def test_a_start_that_was_dropped_leaves_a_conversation_that_only_grows():
     assert (again[0].text, len(again)) == (message.text, 2)
 
 
-# -- edits and prunes ---------------------------------------------------------------------------------------
-
-
 def test_a_pruned_result_keeps_its_gist_and_address_or_its_ends():
     entry = result(412, "a", "x\n" * 412, title="src/\napp.py", tokens=3_210)
     path = [user(1), answer(2, "", call("a")), entry, prune(413, 412)]
@@ -167,9 +158,6 @@ def test_what_is_masked_says_so_and_where_and_keeps_its_call():
     assert "[Hidden: " in message.text
     assert sent["path"] == "a.py"
     assert len(sent["content"]) <= 200
-
-
-# -- repairs ------------------------------------------------------------------------------------------------
 
 
 def test_a_call_without_a_result_is_told_to_be_interrupted():
@@ -252,9 +240,6 @@ def test_masking_a_short_message_makes_it_no_longer(tokens, shown):
     assert message.text.startswith(shown)
 
 
-# -- reasoning ----------------------------------------------------------------------------------------------
-
-
 def thinking(number, *blobs, model=MODEL, **fields):
     parts = tuple(ReasoningPart(text="hm", blob=blob, model=model) for blob in blobs)
     return AssistantEntry(id=number, parts=(*parts, TextPart(text="so")), model=model, **fields)
@@ -282,9 +267,6 @@ def test_incomplete_reasoning_does_not_go_back_at_all(entry):
     assert project([user(1), entry], TRAITS).messages[1].reasoning == ()
 
 
-# -- messages of the user -----------------------------------------------------------------------------------
-
-
 def test_a_message_sent_during_a_run_is_wrapped_then_and_ever_after():
     path = [user(1), answer(2, "working"), user(3, "use tabs {message}", mid_run=True)]
 
@@ -309,9 +291,6 @@ def test_files_and_commands_of_the_user_are_told_as_valid_text():
     assert shapes([user(1, "a\ud800b\0c 😀")]) == [("user", "a\ufffdb\ufffdc 😀")]
 
 
-# -- images -------------------------------------------------------------------------------------------------
-
-
 def test_images_of_results_move_behind_them_and_are_told_to_models_without_vision():
     path = [UserEntry(id=1, parts=(IMAGE,)), answer(2, "", call("a")), result(3, "a", "saved", attachments=(IMAGE,))]
 
@@ -331,9 +310,6 @@ def test_images_of_results_move_behind_them_and_are_told_to_models_without_visio
     assert messages[4].origin == (3,)
 
 
-# -- alternating roles --------------------------------------------------------------------------------------
-
-
 def test_a_server_that_insists_gets_alternating_roles():
     path = [user(1), user(2, "again"), answer(3, "", call("a")), result(4, "a"), user(5, "and")]
 
@@ -345,9 +321,6 @@ def test_a_server_that_insists_gets_alternating_roles():
         ("assistant", "ok"),
         ("user", "and"),
     ]
-
-
-# -- templates ----------------------------------------------------------------------------------------------
 
 
 def test_every_template_has_its_file_with_the_same_slots():

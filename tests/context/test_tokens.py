@@ -114,9 +114,6 @@ def test_without_the_encoding_files_counts_are_rough_but_know_scripts(monkeypatc
         assert 0.4 < rough / (len(text) / (1.4 if kind == "cjk" else 4)) < 2
 
 
-# -- messages, tools, images --------------------------------------------------------------------------------
-
-
 def test_messages_and_tools_count_their_texts_and_what_is_around_them():
     message = Message(
         "assistant", (ContentText("hello world"),), tool_calls=(RequestToolCall("call_1", "read", '{"path": "a"}'),)
@@ -154,9 +151,6 @@ def test_images_count_by_the_providers_rule(model, width, height, expected):
     assert image_tokens(width, height, model) == expected
 
 
-# -- entries ------------------------------------------------------------------------------------------------
-
-
 def user(text, **fields):
     return UserEntry(parts=(TextPart(text=text),), **fields)
 
@@ -182,9 +176,6 @@ def test_encrypted_reasoning_counts_what_the_provider_reported_and_the_blob_can_
     entry = AssistantEntry(parts=(part, TextPart(text="so")), model=MODEL, usage=usage)
 
     assert COUNTER.estimate(entry) == counted + 1 + MESSAGE_TOKENS
-
-
-# -- loading ------------------------------------------------------------------------------------------------
 
 
 def test_two_threads_load_an_encoding_once(monkeypatch):

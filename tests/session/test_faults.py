@@ -67,9 +67,6 @@ def public_dir() -> Iterator[Path]:
     shutil.rmtree(directory)
 
 
-# -- a full disk --------------------------------------------------------------------------------------------
-
-
 def test_a_full_disk_loses_nothing_and_can_be_overcome(session: Session, store: Store, reopen: Reopen) -> None:
     session.append_many([said("a"), answered("b")])
     pages = _pragma(store, "page_count")
@@ -108,9 +105,6 @@ def test_a_file_that_is_deleted_while_it_is_open_is_told_and_can_still_be_read(
         session.append(said("b"))
     assert texts(session.path()) == ["a"]
     assert session.read_only
-
-
-# -- no right to write --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", ["file", "directory", "both"])
@@ -168,9 +162,6 @@ def test_a_path_that_can_not_be_a_file_is_refused_and_an_empty_file_is_a_new_one
         assert store.sessions() == []
 
 
-# -- others -------------------------------------------------------------------------------------------------
-
-
 def test_a_locked_file_is_reported_and_reading_goes_on(tmp_path: Path) -> None:
     session_id = filled(tmp_path / "s.db")
     blocker = sqlite3.connect(tmp_path / "s.db", isolation_level=None)
@@ -214,9 +205,6 @@ def test_a_file_of_another_program_is_left_as_it_is(tmp_path: Path, kind: str) -
         assert str(path) in caught.value.message
         assert "\n" not in caught.value.message
     assert path.read_bytes() == before
-
-
-# -- damage -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -45,16 +45,6 @@ def test_words_are_found_in_any_script(session: Session, text: str, queries: lis
     assert {query: found(session, query) for query in misses} == {query: [] for query in misses}
 
 
-@pytest.mark.parametrize(
-    "query", ['"', "a*b", "NEAR(a b)", "OR NOT", "text:x", "a)(", "\\", "%", "\0", "\ud800", "🙂", ""]
-)
-def test_no_character_has_a_meaning(session: Session, query: str) -> None:
-    session.append(said(f"before {query} after"))
-    assert [hit.entry_id for hit in session.store.search(query, session_id=session.id)] in ([], [1])
-    session.store.search(f"before {query}", session_id=session.id)
-    assert found(session, "before") == [1]
-
-
 @given(query=st.text(max_size=12))
 def test_any_query_is_a_valid_expression(shared_store: Store, query: str) -> None:
     shared_store.search(query)

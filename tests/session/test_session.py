@@ -5,13 +5,24 @@ import random
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
 
+from tests.support.big_session import fill
+from tests.support.entry_strategies import paths
+from tests.support.numbered import answer, compaction, edit, prune, result, user
+from tests.support.stores import open_store
 from tests.support.texts import answered, said, texts
+from tests.support.thoroughness import examples
+from tui_agent.context.view import resolve
 from tui_agent.safe_text import valid
-from tui_agent.session.entries import CheckpointEntry, SystemEntry, TextPart
+from tui_agent.session.entries import AssistantEntry, CheckpointEntry, Entry, SystemEntry, TextPart
 from tui_agent.session.errors import EntryNotFound, NothingToUndo, SessionNotFound, StoreReadOnly
+from tui_agent.session.path_queries import since
+from tui_agent.session.reading import EntryReader
 from tui_agent.session.session import Session
 
 Reopen = Callable[..., Session]
@@ -45,19 +56,6 @@ def test_paths_are_read_by_threads_while_entries_come_and_go(session: Session) -
     assert session.entry(kept.id) is kept
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["half \ud800 pair", "\0", "上下文 👩‍👩‍👧", "x" * 100_000, "", "'; DROP TABLE entries; --"],
-    ids=["surrogate", "nul", "wide", "long", "empty", "quotes"],
-)
-def test_any_text_can_be_stored_and_searched(session: Session, reopen: Reopen, text: str) -> None:
-    stored = session.append(said(text))
-    assert reopen(session).entry(1).parts == stored.parts == (TextPart(text=valid(text)),)
-    session.store.search(text, session_id=session.id)
-    session.label(1, text)
-    session.set_title(text)
-
-
 @pytest.mark.parametrize("text", ["half \ud800 pair", "nul\0", "both halves \ud83d\ude00"])
 def test_what_was_stored_before_texts_were_made_valid_is_repaired_as_it_is_read(
     session: Session, reopen: Reopen, text: str
@@ -67,6 +65,10 @@ def test_what_was_stored_before_texts_were_made_valid_is_repaired_as_it_is_read(
         connection.execute("UPDATE bodies SET body = replace(body, '\"TEXT\"', ?)", (json.dumps(text),))
     found = reopen(session).entry(1)
     assert found.parts == (TextPart(text=valid(text)),)
+
+
+def test_what_came_since_the_newest_of_a_kind_is_told_newest_first() -> None:
+    assert [entry.id for entry in since([answer(1), user(2), user(3)], AssistantEntry)] == [3, 2]
 
 
 def test_headers_agree_with_entries(session: Session, reopen: Reopen) -> None:
@@ -158,9 +160,11 @@ def test_what_is_not_the_tree_is_kept_with_the_session(session: Session) -> None
     session.append(said("what I asked next"))
     session.append(answered("ok", model="second/model"))
     session.append(CheckpointEntry(files=()))
-    session.set_title("A title")
+    session.set_title("A \ud800 title")
+    session.label(1, "nul\0")
     info = session.info
-    assert (info.first_message, info.model, info.title) == ("what I asked", "second/model", "A title")
+    assert session.labels() == {1: "nul\ufffd"}
+    assert (info.first_message, info.model, info.title) == ("what I asked", "second/model", "A \ufffd title")
     assert (info.entry_count, info.leaf, info.cwd) == (6, 6, "/project")
 
 
@@ -180,3 +184,68 @@ def test_a_read_only_session_can_be_read_and_refuses_changes(session: Session, r
         with pytest.raises(StoreReadOnly):
             change()
     assert (session.info.entry_count, session.labels(), reading.leaf) == (2, {}, 2)
+
+
+def active(session: Session) -> list[int]:
+    return [entry.id for entry in session.active_path()]
+
+
+def fresh(session: Session) -> Session:
+    return Session(session.store, session.id, estimate=lambda _entry: 1)
+
+
+def test_the_compaction_of_another_branch_does_not_count(session: Session) -> None:
+    session.append_many([said("1"), said("2"), compaction(0, 2)])
+    session.move(1)
+    session.append(said("4"))
+    assert active(session) == [1, 4]
+    session.undo()
+    session.undo()
+    assert active(session) == [2, 3]
+
+
+def test_pinned_entries_come_along_with_their_calls_results_and_prunes(session: Session) -> None:
+    session.append_many(
+        [
+            said("1"),
+            answered("2", ("a", "t", "{}"), ("b", "t", "{}")),
+            result(0, "a"),
+            result(0, "b"),
+            said("5"),
+            answered("6"),
+            edit(0, 3, "pin"),
+            edit(0, 5, "pin"),
+            edit(0, 5, "restore"),
+            prune(0, 4),
+            prune(0, 6),
+            compaction(0, None),
+        ]
+    )
+    assert active(session) == [2, 3, 4, 7, 8, 9, 10, 12]
+    session.append(edit(0, 1, "pin"))
+    assert active(session) == [1, 2, 3, 4, 7, 8, 9, 10, 12, 13]
+    session.append(edit(0, 3, "restore"))
+    assert active(session) == [1, 7, 8, 9, 12, 13, 14]
+
+
+@given(path=paths(max_size=20))
+@settings(max_examples=examples(150), deadline=None)
+def test_it_resolves_to_the_same_view_as_the_whole_path(path: list[Entry]) -> None:
+    with TemporaryDirectory() as directory, open_store(Path(directory) / "s.db") as store:
+        session = Session(store, store.create_session("/").id, estimate=lambda _entry: 1)
+        for entry in path:
+            session.append(entry)
+            session.active_path()
+        assert resolve(session.active_path()) == resolve(session.path())
+        assert fresh(session).active_path() == session.active_path()
+        assert fresh(session).path() == session.path()
+
+
+def test_only_what_is_needed_is_read(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(session, 3_000, compact_every=1_000)
+    opened = fresh(session)
+    loaded: list[Entry] = []
+    keep = EntryReader.keep
+    monkeypatch.setattr(EntryReader, "keep", lambda reader, entries: (loaded.extend(entries), keep(reader, entries)))
+    needed = opened.active_path()
+    assert len({entry.id for entry in loaded}) == len(needed) < 1_700

@@ -26,9 +26,6 @@ def kinds(session) -> list[tuple[int, int | None, str]]:
     return [(entry.id, entry.parent_id, entry.kind) for entry in session.entries]
 
 
-# -- Pi -----------------------------------------------------------------------------------------------------
-
-
 def pi(kind: str, own: str, parent: str | None, /, **fields) -> dict:
     return {"type": kind, "id": own, "parentId": parent, "timestamp": T, **fields}
 
@@ -149,9 +146,6 @@ def test_a_cut_off_last_line_and_a_broken_link_are_told_not_fatal(tmp_path):
     assert sum(session.left_out.values()) == 2
 
 
-# -- Claude Code --------------------------------------------------------------------------------------------
-
-
 def claude(kind: str, uuid: str, parent: str | None, **fields) -> dict:
     return {
         "type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": "s", "cwd": "/shop", "timestamp": T,
@@ -218,9 +212,6 @@ def test_a_session_of_claude_code_becomes_a_tree_without_false_branches(tmp_path
     assert (meta.synthetic, failed.error, failed.finish) == ("claude-code:meta", "API Error: overloaded", "error")
     assert (session.title, session.cwd, session.leaf) == ("Fixing the shop", "/shop", 9)
     assert session.left_out["line of a subagent"] == 1
-
-
-# -- OpenCode -----------------------------------------------------------------------------------------------
 
 
 def tool(call: str, name: str, state: dict) -> dict:

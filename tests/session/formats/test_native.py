@@ -202,9 +202,6 @@ def test_what_hangs_below_a_damaged_entry_leaves_too(store, session, other, tmp_
     assert [entry.text for entry in path] == ["one", "three"]
 
 
-# -- a whole store --------------------------------------------------------------------------------------------
-
-
 def test_a_store_is_taken_in_with_all_its_sessions(store, session, other):
     fill(store, session)
     second = Session(store, store.create_session("/work").id, estimate=lambda _entry: 1)
