@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 
 from tests.support.long_walk import walked
 from tests.support.real_stage import SUMMARY, RealStage, map_drawn, real_stage, working_script, write_modules
@@ -36,24 +35,12 @@ async def _map(stage: RealStage, pilot: Any) -> None:
     await map_drawn(stage.screen, pilot)
 
 
-async def _map_asks(stage: RealStage, pilot: Any) -> None:
-    await pilot.press("ctrl+g", "V", "v", "end", "up", "x")
-
-
 async def _timeline(stage: RealStage, pilot: Any) -> None:
     walked(stage.harness.session, model=stage.harness.agent.model)
     await pilot.press("ctrl+g")
     await map_drawn(stage.screen, pilot)
     await pilot.press("tab", "shift+left")
     await map_drawn(stage.screen, pilot)
-
-
-async def _request(stage: RealStage, pilot: Any) -> None:
-    await pilot.press("ctrl+g", "o", "slash", *"module_1")
-
-
-async def _compact(stage: RealStage, pilot: Any) -> None:
-    await pilot.press("f4")
 
 
 async def _summary(stage: RealStage, pilot: Any) -> None:
@@ -107,10 +94,10 @@ async def _settings(stage: RealStage, pilot: Any) -> None:
 
 SCENES: dict[str, Act] = {
     "map": _map,
-    "map_asks": _map_asks,
+    "map_asks": lambda _stage, pilot: pilot.press("ctrl+g", "V", "v", "end", "up", "x"),
     "timeline": _timeline,
-    "request": _request,
-    "compact": _compact,
+    "request": lambda _stage, pilot: pilot.press("ctrl+g", "o", "slash", *"module_1"),
+    "compact": lambda _stage, pilot: pilot.press("f4"),
     "summary": _summary,
     "markers": _markers,
     "panel": _panel,
@@ -168,8 +155,4 @@ async def play(stage: RealStage, pilot: Any, name: str) -> None:
 @pytest.mark.parametrize(("name", "size", "theme"), PICTURES)
 def test_picture(snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, int], theme: str) -> None:
     stage = scene_stage(tmp_path, theme)
-
-    async def act(pilot: Pilot[Any]) -> None:
-        await play(stage, pilot, name)
-
-    assert snap_compare(stage.app, terminal_size=size, run_before=act)
+    assert snap_compare(stage.app, terminal_size=size, run_before=lambda pilot: play(stage, pilot, name))

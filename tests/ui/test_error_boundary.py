@@ -22,7 +22,7 @@ class BrokenError(RuntimeError):
     """What fails here."""
 
 
-def fail() -> None:
+def fail(*_given: object) -> Any:
     raise BrokenError
 
 
@@ -33,39 +33,31 @@ class Plain(PageScreen[str]):
         yield Vertical(Input(), OptionList("one", "two"), Static("a page"))
 
 
-def failing(_self: object, *_given: object) -> Any:
-    fail()
-
-
 def refusing(_self: object) -> None:
     raise UserFacingError("This can't be shown.")
 
 
 def with_part(method: str) -> Callable[[object], ComposeResult]:
     """Return a page's ``compose`` that yields a part of which a method fails."""
-    part = type("Part", (Static,), {method: failing})
-
-    def compose(_self: object) -> ComposeResult:
-        yield Vertical(part())
-
-    return compose
+    part = type("Part", (Static,), {method: fail})
+    return lambda _self: iter([Vertical(part())])
 
 
 REFUSES = "refuses to mount"
 PAGES: dict[str, dict[str, Any]] = {
-    "fails to compose": {"compose": failing},
+    "fails to compose": {"compose": fail},
     "a part fails to compose": {"compose": with_part("compose")},
-    "fails to mount": {"on_mount": failing},
+    "fails to mount": {"on_mount": fail},
     REFUSES: {"on_mount": refusing},
-    "fails when shown": {"on_screen_resume": failing},
+    "fails when shown": {"on_screen_resume": fail},
     "fails to paint": {"compose": with_part("render")},
     "fails after a refresh": {"on_mount": lambda self: self.call_after_refresh(fail)},
     "fails at a timer": {"on_mount": lambda self: self.set_timer(0.001, fail)},
     "fails at an interval": {"on_mount": lambda self: self.query_one(Vertical).set_interval(0.001, fail)},
     "fails when watching": {
-        "on_mount": lambda self: self.set_timer(0.001, lambda: setattr(self, "count", 1)), "watch_count": failing,
+        "on_mount": lambda self: self.set_timer(0.001, lambda: setattr(self, "count", 1)), "watch_count": fail,
     },
-    "fails when idle": {"on_idle": failing},
+    "fails when idle": {"on_idle": fail},
 }  # fmt: skip
 """Pages that fail somewhere, by what they do: the methods that make them so."""
 

@@ -46,9 +46,6 @@ def test_an_image_is_read_with_what_the_system_has(
     image.write_bytes(PNG)
     tool(tmp_path / "bin", name, body.replace("$IMAGE", str(image)))
     assert read_image({**environment, "PATH": str(tmp_path / "bin")}) == PNG
-
-
-def test_a_mac_is_asked_by_applescript() -> None:
     assert native_tools({}, "darwin", reading=True)[0][0] == "osascript"
 
 

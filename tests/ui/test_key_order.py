@@ -7,7 +7,7 @@ import pytest
 from textual import events
 
 from tests.support.real_stage import real_stage, working_script
-from tests.support.ui_app import Stage, press_at_once, until
+from tests.support.ui_app import Stage, until
 from tui_agent.ui.background import AnswerParser
 from tui_agent.ui.screens.context import ContextScreen
 
@@ -42,13 +42,6 @@ async def test_escape_and_words_leave_the_page_and_go_to_the_prompt(tmp_path: Pa
         press_input(stage.app, f"{escapes}drop my mask")
         await until(lambda: stage.main.prompt.text == "drop my mask", pilot)
         assert stage.screen is stage.main
-
-
-async def test_words_behind_keys_of_the_conversation_arrive_whole(tmp_path: Path) -> None:
-    stage = real_stage(tmp_path, working_script(2))
-    async with stage.run(after=["look at it", "and again"]) as pilot:
-        press_at_once(stage.app, "tab", "k", "k", *"what is this")
-        await until(lambda: stage.main.prompt.text == "what is this", pilot)
 
 
 async def test_escape_and_a_word_in_the_prompt_is_no_word_motion_while_it_is_empty(stage: Stage) -> None:

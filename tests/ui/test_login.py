@@ -122,7 +122,6 @@ async def test_a_key_that_was_not_accepted_is_kept_only_if_it_was_not_tried_and_
     ("argument", "words"),
     [
         (f"groq {KEY}", "write /login groq alone"),
-        ("grok", "There is no provider grok"),
         ("azure", "Azure OpenAI needs AZURE_API_BASE too"),
     ],
 )

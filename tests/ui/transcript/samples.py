@@ -103,18 +103,9 @@ class Samples:
     def result(
         self, call: ToolCallPart, output: str, title: str, seconds: float = 0.1, **fields: Any
     ) -> ToolResultEntry:
-        fields.setdefault("status", ToolStatus.COMPLETED)
-        fields.setdefault("tokens", max(len(output) // 4, 1))
-        return ToolResultEntry(
-            id=next(self._ids),
-            call_id=call.call_id,
-            tool=call.tool,
-            output=output,
-            title=title,
-            started_at=1_000,
-            ended_at=1_000 + int(seconds * 1000),
-            **fields,
-        )
+        told = {"status": ToolStatus.COMPLETED, "tokens": max(len(output) // 4, 1), "output": output, "title": title}
+        times = {"started_at": 1_000, "ended_at": 1_000 + int(seconds * 1000)}
+        return ToolResultEntry(id=next(self._ids), call_id=call.call_id, tool=call.tool, **told | times | fields)
 
     def entry(self, kind: Any, **fields: Any) -> Any:
         return kind(id=next(self._ids), **fields)

@@ -93,10 +93,10 @@ def test_a_diff_that_was_cut_says_so_and_a_text_that_is_none_is_shown() -> None:
     assert [drawn(line) for line in lines(80, "not a diff")] == ["  not a diff"]
 
 
-def test_a_removed_file_is_known_by_its_old_name() -> None:
+def test_the_lines_of_every_file_are_there_and_a_removed_file_is_known_by_its_old_name() -> None:
     gone = "--- a/y.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-import os\n"
     rows = read_diff("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n" + gone)
-    assert [row.told for row in rows if row.kind == "file"] == ["x", "y.py"]
+    assert [row.text for row in rows] == ["x", "a", "b", "y.py", "import os"]
     assert rows[-1].code.language == "y.py"
 
 
@@ -119,11 +119,3 @@ async def test_a_selection_copies_the_text_without_numbers_and_signs() -> None:
         await until(lambda: view.size.height == 7, pilot)
         found = view.get_selection(Selection(Offset(0, 0), Offset(20, 2)))
         assert found == ("def f(a):\n    return a + 2\n    # gone", "\n")
-
-
-def test_the_lines_of_every_file_of_a_diff_are_there() -> None:
-    diff = "".join(
-        f"--- a/{name}\n+++ b/{name}\n@@ -1 +1,2 @@\n {name} one\n+{name} two\n" for name in ("a.md", "b.py")
-    )
-    told = [row.text for row in read_diff(diff)]
-    assert told == ["a.md", "a.md one", "a.md two", "b.py", "b.py one", "b.py two"]

@@ -1,5 +1,7 @@
 """A growing document: the same lines however it was cut, at a cost that depends on its end."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from tests.ui.transcript.samples import ANSWER
 from tui_agent.ui.widgets.transcript import document, markdown
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.flows import LineBuilder
+from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.markdown import FlowMaker, parse_blocks
 
 PIECES = st.sampled_from(
@@ -22,16 +25,8 @@ PIECES = st.sampled_from(
 SOURCES = st.lists(PIECES, max_size=40).map("".join)
 
 
-def freeze_early(patch: pytest.MonkeyPatch) -> None:
-    """Freeze after a few lines and characters, so that short texts go through every path."""
-    patch.setattr(document, "CHUNK", 3)
-    patch.setattr(document, "SEGMENT", 12)
-    patch.setattr(markdown, "SEGMENT", 12)
-    patch.setattr(markdown, "MAX_SEGMENT_CHARS", 30)
-
-
-def dump(made: MarkdownDocument, width: int) -> list[tuple[object, ...]]:
-    return [(tuple(line.prefix), tuple(line.content()), line.join, line.lead) for line in made.lines(width)]
+def dump(lines: Sequence[Line]) -> list[tuple[object, ...]]:
+    return [(tuple(line.prefix), tuple(line.content()), line.join, line.lead) for line in lines]
 
 
 def streamed(source: str, steps: list[int], width: int) -> MarkdownDocument:
@@ -50,8 +45,13 @@ def streamed(source: str, steps: list[int], width: int) -> MarkdownDocument:
 @given(SOURCES, st.lists(st.integers(1, 9), min_size=1, max_size=8), st.integers(4, 30))
 def test_streamed_and_whole_look_the_same(source: str, steps: list[int], width: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        freeze_early(patch)
-        assert dump(streamed(source, steps, width), width) == dump(MarkdownDocument(source, finished=True), width)
+        # After a few lines and characters, so that short texts go through every path.
+        patch.setattr(document, "CHUNK", 3)
+        patch.setattr(document, "SEGMENT", 12)
+        patch.setattr(markdown, "SEGMENT", 12)
+        patch.setattr(markdown, "MAX_SEGMENT_CHARS", 30)
+        whole = MarkdownDocument(source, finished=True).lines(width)
+        assert dump(streamed(source, steps, width).lines(width)) == dump(whole)
 
 
 @settings(max_examples=examples(250), deadline=None)
@@ -69,9 +69,7 @@ def test_freezing_does_not_change_what_markdown_means(source: str, width: int) -
     builder = LineBuilder(width)
     for flow in maker.flows:
         builder.feed(flow)
-    assert dump(made, width) == [
-        (tuple(line.prefix), tuple(line.content()), line.join, line.lead) for line in builder.lines
-    ]
+    assert dump(made.lines(width)) == dump(builder.lines)
 
 
 def test_widths_can_change_while_text_comes() -> None:
@@ -80,7 +78,7 @@ def test_widths_can_change_while_text_comes() -> None:
         made.append(ANSWER[place : place + 7])
         made.lines(40 if place % 2 else 90)
     made.finish()
-    assert dump(made, 60) == dump(MarkdownDocument(ANSWER, finished=True), 60)
+    assert dump(made.lines(60)) == dump(MarkdownDocument(ANSWER, finished=True).lines(60))
 
 
 @pytest.mark.parametrize(
@@ -108,12 +106,7 @@ FENCE = "```python\n" + "value = function(argument)  # a line\n" * 5_000
 def test_one_huge_block_costs_little_per_look(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[int] = []
     parse = document.parse_blocks
-
-    def counting(text: str, *arguments: object) -> object:
-        parsed.append(len(text))
-        return parse(text, *arguments)
-
-    monkeypatch.setattr(document, "parse_blocks", counting)
+    monkeypatch.setattr(document, "parse_blocks", lambda text, *more: parsed.append(len(text)) or parse(text, *more))
     made = MarkdownDocument()
     size = len(source) // 200 + 1
     for place in range(0, len(source), size):

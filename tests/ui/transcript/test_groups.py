@@ -48,16 +48,6 @@ def model_of(entries: list[Entry], width: int = 78) -> TranscriptModel:
     return model
 
 
-def test_several_small_calls_are_one_row_that_names_them() -> None:
-    assert drawn(model_of(steps("read", "read", "grep", "ls", text="Done."))) == [
-        "You  Look around.",
-        "",
-        "● read 2 files, grep 1 pattern, ls 1 folder  file1.py, file2.py, file3.p…",
-        "",
-        "Done.",
-    ]
-
-
 def test_one_thing_asked_for_again_and_again_is_counted_by_calls() -> None:
     entries = steps("read", "read", "read", "grep", text="Done.")
     same = [entry.model_copy(update={"title": "a.py"}) if entry.kind == "tool_result" else entry for entry in entries]

@@ -31,18 +31,11 @@ def test_offsets_and_places_agree_with_a_plain_sum(
     assert index.total == 0
 
 
-def test_a_walk_through_a_long_session_keeps_few_items() -> None:
-    model = TranscriptModel(80)
-    model.open(GeneratedSource(4_000))
-    for index in range(len(model)):
-        model.ensure(index)
-    assert len(model.loaded()) <= 410
-
-
-def test_estimates_are_near_the_truth() -> None:
+def test_estimates_are_near_the_truth_and_a_walk_through_a_long_session_keeps_few_items() -> None:
     model = TranscriptModel(100)
-    model.open(GeneratedSource(400))
+    model.open(GeneratedSource(4_000))
     estimated = model.heights.total
     for index in range(len(model)):
         model.ensure(index)
     assert 0.5 < estimated / model.heights.total < 2
+    assert len(model.loaded()) <= 410
