@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -14,8 +15,10 @@ from tests.support.processes import alive, eventually, kill_all, pids_in
 from tests.support.tooling import Workspace
 from tui_agent.errors import ToolError
 from tui_agent.processes import jobs
+from tui_agent.processes.environment import own
 from tui_agent.processes.jobs import Jobs, JobState
 from tui_agent.processes.process import Watch
+from tui_agent.processes.table import children_of, zombies_among
 from tui_agent.tools import bash
 from tui_agent.tools.base import ToolResult
 from tui_agent.tools.bash import BashTool
@@ -178,6 +181,109 @@ async def test_old_jobs_leave_the_list(space: Workspace, running: Jobs, monkeypa
     assert [state.id for state in running] == [3, 4, 5] or [state.id for state in running] == [4, 5]
 
 
+# -- what a command leaves behind -------------------------------------------------------------------------------
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to this program")
+
+PYTHON_FORK = """
+import os, sys, time
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+open(sys.argv[1], "a").write(f"{os.getpid()}\\n")
+time.sleep(300)
+"""
+STAYS = "sh -c 'echo $$ >> {pids}; exec sleep 300'"
+FORMS = {
+    "in the background": f"{STAYS} & ",
+    "nohup": f"nohup {STAYS} >/dev/null 2>&1 & ",
+    "setsid": f"setsid {STAYS} >/dev/null 2>&1 & ",
+    "setsid that forks": f"setsid --fork {STAYS} >/dev/null 2>&1; ",
+    "double fork": f"({STAYS} >/dev/null 2>&1 &) ; ",
+    "daemon": f"{sys.executable} {{fork}} {{pids}} >/dev/null 2>&1; ",
+    "without its environment": f"env -i setsid --fork /bin/{STAYS} >/dev/null 2>&1; ",
+    "disown": f"{STAYS} >/dev/null 2>&1 & disown; ",
+}
+WAITS = "until [ -s {pids} ]; do sleep 0.02; done; echo done"
+
+
+def leaving(form: str, pids: Path) -> str:
+    fork = pids.with_name("fork.py")
+    fork.write_text(PYTHON_FORK)
+    return (FORMS[form] + WAITS).replace("{pids}", str(pids)).replace("{fork}", str(fork))
+
+
+@linux
+@pytest.mark.parametrize("by_itself", [False, True], ids=["stopped", "with the session"])
+@pytest.mark.parametrize("form", FORMS)
+async def test_what_is_left_behind_is_named_listed_and_ended(
+    space: Workspace, running: Jobs, pids: Path, form: str, *, by_itself: bool
+) -> None:
+    result = await space.call(BASH, command=leaving(form, pids))
+    pid = int(pids.read_text())
+    assert f"({pid})" in result.output
+    assert "It is job 1. It ends with this program.]" in result.output
+    assert alive(pid)
+    [state] = list(running)
+    assert state.running
+    assert state.pid == pid
+    listed = await space.call(JOB)
+    assert "left behind by: " in listed.output
+    await (running.aclose() if by_itself else running.find(1).stop())
+    assert not alive(pid)
+    assert not next(iter(running)).running
+
+
+@linux
+async def test_what_is_left_behind_and_ends_by_itself_is_listed_as_ended(
+    space: Workspace, running: Jobs, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    text = f"setsid sh -c 'until [ -e {go} ]; do sleep 0.02; done' >/dev/null 2>&1 & sleep 0.1"
+    await space.call(BASH, command=text)
+    assert running.running == 1
+    go.touch()
+    await eventually(lambda: not running.running, "its end was not seen")
+    listed = await space.call(JOB)
+    assert "Job 1 ended after" in listed.output
+    assert "None" not in listed.output
+
+
+@linux
+async def test_what_something_left_behind_starts_later_is_ended_too(
+    space: Workspace, running: Jobs, pids: Path
+) -> None:
+    later = f"sleep 0.3; (setsid {STAYS} &); exit".replace("{pids}", str(pids)).replace("'", '"')
+    await space.call(BASH, command=f"setsid sh -c '{later}' >/dev/null 2>&1 & sleep 0.05")
+    await eventually(lambda: pids.exists() and pids.read_text(), "it did not start")
+    await running.aclose()
+    assert not alive(int(pids.read_text()))
+
+
+@linux
+async def test_a_command_that_leaves_nothing_says_nothing(space: Workspace, running: Jobs) -> None:
+    """What the program starts for itself meanwhile is nobody's."""
+    mine = subprocess.Popen(["sleep", "300"], start_new_session=True, env=own(os.environ))
+    try:
+        for text in ("echo hi", "true & wait; echo hi", "(echo hi)"):
+            assert (await space.call(BASH, command=text)).output == "hi"
+        assert not list(running)
+    finally:
+        mine.kill()
+        mine.wait()
+
+
+@linux
+async def test_orphans_that_ended_do_not_pile_up(
+    space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_agent.processes.leftovers._FORGOTTEN", 0.0)
+    await space.call(BASH, command="for i in 1 2 3 4 5; do (true &); (setsid true &); done; sleep 0.2")
+    for _ in range(3):
+        await space.call(BASH, command="true")
+    assert zombies_among(children_of(os.getpid())) == []
+
+
 # -- output ---------------------------------------------------------------------------------------------------
 
 
@@ -250,10 +356,12 @@ from tui_agent.processes.process import Command, FinishedCommand, run_command
 async def main():
     jobs = Jobs()
     environment = {"PATH": os.environ["PATH"]}
-    for text in sys.argv[2:]:
+    started, left = (argument.split("\\0") for argument in (Path(sys.argv[1]) / "commands").read_text().split("\\1"))
+    for text in started:
         await jobs.start(text, Command(("bash", "-c", text), Path(sys.argv[1]), environment, 0), lambda data: "")
-    leave = Command(("bash", "-c", f"sleep 300 & echo $! >> {sys.argv[1]}/pids"), Path(sys.argv[1]), environment, 20)
-    await run_command(leave, lambda text: None, FinishedCommand())
+    for text in left:
+        leave = Command(("bash", "-c", text), Path(sys.argv[1]), environment, 60)
+        await run_command(leave, lambda text: None, FinishedCommand())
     inner = f"echo $$ >> {sys.argv[1]}/pids; sleep 300"
     stuck = Command(("bash", "-c", inner), Path(sys.argv[1]), environment, 600)
     await run_command(stuck, lambda text: None, FinishedCommand())
@@ -264,15 +372,17 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 async def test_nothing_is_left_when_the_program_is_killed(space: Workspace, pids: Path, number: signal.Signals) -> None:
+    """Not even by what it can't see coming, and with a command in the foreground and others left behind."""
     if number != signal.SIGKILL and signal.getsignal(number) == signal.SIG_IGN:
         pytest.skip("these tests were started with the signal ignored, and so is every program they start")
-    """Not even by what it can't see coming, and with a command in the foreground and one left behind."""
-    commands = [text.format(pids=pids) for text in RUNAWAYS.values()]
+    left = [leaving(form, pids) for form in FORMS] if sys.platform == "linux" else [STAYS.format(pids=pids) + " &"]
+    commands = ("\0".join(texts) for texts in ([text.format(pids=pids) for text in RUNAWAYS.values()], left))
+    space.file("commands", "\1".join(commands))
     program = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", PROGRAM, str(space.root), *commands, cwd=ROOT, start_new_session=True
+        sys.executable, "-c", PROGRAM, str(space.root), cwd=ROOT, start_new_session=True
     )
     try:
-        await eventually(lambda: len(pids_in(pids)) >= 20, "the jobs did not start")
+        await eventually(lambda: len(pids_in(pids)) >= 19 + len(left), "the jobs did not start")
         assert all(alive(pid) for pid in pids_in(pids)[-2:])
         os.kill(program.pid, number)
         await asyncio.wait_for(program.wait(), 60)
