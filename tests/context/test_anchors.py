@@ -61,7 +61,7 @@ def test_sentences_that_demand_or_forbid_are_kept_word_for_word(sentence):
     assert "Then say hello." not in found(build)
 
 
-def test_commands_carry_their_exit_codes():
+def test_commands_carry_their_exit_codes_and_their_errors_count():
     build = PathBuilder()
     build.run("bash", {"command": "make\n test"}, "boom", metadata=ToolMetadata(exit_code=2), status=ToolStatus.ERROR)
     build.run("bash", {"command": "npm run check"}, "ok")
@@ -73,8 +73,6 @@ def test_commands_carry_their_exit_codes():
     assert kinds["`cargo build` → exit 101"] == "command"
     assert kinds["`git push` → exit 1"] == "command"
 
-
-def test_error_lines_of_commands_count_but_source_text_does_not():
     build = PathBuilder()
     build.run("bash", {"command": "x"}, "fine\n  src/a.ts(3,1): error TS2345: no overload\nfine")
     build.run("read", {"path": "b.ts"}, 'throw new Error("Invalid color value");')
@@ -167,7 +165,7 @@ def test_demands_leave_room_for_names_and_cheap_lines_for_what_the_agent_found()
     build.say("load_config")
     lines = "\n".join(kept(build.path, 200))
     assert "load_config" in lines
-    assert "You must never" in lines
+    assert 0 < lines.count("You must never") < 5
 
     build = PathBuilder()
     build.user("go")

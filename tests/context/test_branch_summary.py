@@ -85,7 +85,7 @@ def test_a_chosen_user_message_goes_back_into_the_prompt_and_the_leaf_before_it(
     assert moved(bare, bare).leaf is None
 
 
-def test_a_move_over_entries_without_a_message_asks_nothing():
+def test_a_move_over_no_message_asks_nothing_and_merging_back_moves_nothing():
     build = PathBuilder()
     build.user("go")
     build.say("ok")
@@ -96,8 +96,6 @@ def test_a_move_over_entries_without_a_message_asks_nothing():
     assert not move.asks
     assert summary(move, build.path) is None
 
-
-def test_merging_back_tells_of_the_other_branch_without_moving():
     left, right = tree()
     merge = plan_merge(parting(right, left), loading(left, right))
     assert (ids(merge.abandoned), merge.from_id) == ([7, 8], 8)

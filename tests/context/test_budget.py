@@ -1,13 +1,15 @@
 """How big the next request is, and what that number is held against."""
 
 import json
+import subprocess
+import sys
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.entry_strategies import MODELS, grown_paths, paths
-from tests.support.thoroughness import EXAMPLES
+from tests.support.thoroughness import thorough
 from tui_agent.context.budget import (
     Meter,
     ModelLimits,
@@ -262,13 +264,6 @@ def test_the_overhead_names_its_largest_parts():
     assert overhead_parts(told.parts)[-1][0] == "tools"
 
 
-thorough = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-)
-
-
 def without_images(path):
     """Images are weighed by entry but sent in shared messages: leave them to their own tests."""
     return [
@@ -398,3 +393,50 @@ def test_a_report_that_does_not_notice_that_room_was_made_is_not_believed(report
     path = [head(), user(2), before, compaction, after]
     assert (measure(path, LIMITS, SETTINGS, COUNTER).exact_until == 5) is believed
     assert (newest_report(path) is after) is believed
+
+
+def test_a_reserve_never_takes_more_than_half_and_pruning_is_switched_off_in_a_word():
+    assert CompactionSettings(reserved=30_000).reserve(200_000, 8_000) == 30_000
+    assert CompactionSettings(reserved=30_000).reserve(16_000, 8_000) == 8_000
+
+    assert ContextSettings.model_validate({"prune": False}).prune.when == "off"
+    assert ContextSettings.model_validate({"prune": True}).prune.when == "auto"
+    assert ContextSettings.model_validate({"prune": {"when": "run_end"}}).prune.when == "run_end"
+
+
+def test_settings_of_a_model_replace_those_of_all():
+    own = ContextSettings.model_validate(
+        {
+            "window": 100_000,
+            "models": {
+                "anthropic/*": {"keep_recent": 5_000, "window": 150_000},
+                "anthropic/claude-opus-4-8": {"reserved": 9_000},
+            },
+        }
+    )
+
+    assert own.for_model("gpt").compaction.keep_recent == 60_000
+    sonnet = own.for_model("anthropic/claude-sonnet-4-5")
+    assert (sonnet.compaction.keep_recent, sonnet.window) == (5_000, 100_000)
+    opus = own.for_model("anthropic/claude-opus-4-8")
+    assert (opus.compaction.reserved, opus.compaction.keep_recent) == (9_000, 60_000)
+
+
+def test_what_a_start_does_not_need_is_not_compiled():
+    program = (
+        "from tui_agent.tools.bash import BashInput\n"
+        "from tui_agent.session.entries import CheckpointEntry\n"
+        "print([kind.__pydantic_complete__ for kind in (BashInput, CheckpointEntry)])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[False, False]"
+
+
+@pytest.mark.parametrize(
+    ("window", "tier", "expected"),
+    [(1_000_000, None, 400_000), (1_000_000, 200_000, 200_000), (400_000, 200_000, 380_000), (200_000, None, 180_000)],
+)
+def test_a_very_large_window_is_not_used_to_its_end(window, tier, expected):
+    assert CompactionSettings().threshold_at(window, 20_000, price_tier=tier) == expected
+    assert CompactionSettings(effective_window=0).threshold_at(window, 20_000, price_tier=tier) == window - 20_000
+    assert CompactionSettings(threshold="90%").threshold_at(window, 20_000, price_tier=tier) <= window * 0.9

@@ -108,19 +108,15 @@ def asked(path: list[Entry], after_minutes: float) -> str:
     return cache_ttl(path, AUTO, last + round(after_minutes * MINUTE))
 
 
-def test_what_is_set_is_asked_for_whatever_the_pauses_are():
+def test_what_is_set_is_asked_for_and_else_what_the_pauses_of_the_model_make_cheaper():
     path = conversation(10, 10, 10)
     assert cache_ttl(path, CacheSettings(ttl="5m"), START) == "5m"
     assert cache_ttl([], CacheSettings(ttl="1h"), START) == "1h"
 
-
-def test_it_changes_its_mind_only_when_nothing_is_cached_any_more():
     path = conversation(1, 20, *[1] * 20)
     assert asked(path, 1) == "1h"  # because of the 20 minutes, not of this one
     assert asked(conversation(1, 1, 1), 4.9) == "5m"
 
-
-def test_a_model_that_others_take_turns_with_finds_nothing_of_theirs():
     path = conversation(20, 20, 20, 20)
     assert cache_ttl(path, AUTO) == "1h"
     answers = [entry for entry in path if isinstance(entry, AssistantEntry)]

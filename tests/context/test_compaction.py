@@ -18,7 +18,9 @@ from tui_agent.context.compaction import (
     recut,
     without_oldest_turn,
 )
+from tui_agent.context.files import FileOperations, call_path, file_operations
 from tui_agent.context.preserved import digest, fit
+from tui_agent.context.rendering import carried_blocks
 from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.session.entries import FilePart, ImagePart, SummaryDetails, TextPart, ToolMetadata, ToolStatus, UserEntry
 from tui_agent.tools.registry import tool_traits
@@ -69,7 +71,7 @@ def test_worked_example(keep, first_kept, split):
     assert ids(found.kept) == list(range(first_kept, 9))
 
 
-def test_a_turn_starts_at_a_users_command_too_but_not_at_an_excluded_one():
+def test_a_turn_starts_at_a_users_command_too_and_invisible_entries_go_to_the_kept_side():
     build = PathBuilder()
     build.user("one", tokens=100)
     build.say("yes", tokens=100)
@@ -82,8 +84,6 @@ def test_a_turn_starts_at_a_users_command_too_but_not_at_an_excluded_one():
     hidden.say("yes", tokens=100)
     assert ids(planned(hidden, keep=100).turn_prefix) == [1]
 
-
-def test_invisible_entries_go_to_the_kept_side_after_the_turn_is_judged():
     build = four_turns()
     tail = build.path[6:]
     build.path = build.path[:6]
@@ -96,7 +96,7 @@ def test_invisible_entries_go_to_the_kept_side_after_the_turn_is_judged():
     assert ids(found.kept)[:2] == [change.id, edit.id]
 
 
-def test_summarises_from_the_previous_compactions_first_kept_entry():
+def test_a_compaction_goes_on_from_the_previous_one_and_carries_its_details_once():
     build = four_turns()
     build.compaction("## Goal\nfirst summary", first_kept_id=5)
     build.user("question 4", tokens=50)
@@ -104,6 +104,20 @@ def test_summarises_from_the_previous_compactions_first_kept_entry():
     found = planned(build, keep=100)
     assert ids(found.history) == [5, 6, 7, 8]
     assert found.previous_summary == "## Goal\nfirst summary"
+
+    build = four_turns()
+    details = SummaryDetails(
+        read_files=("old.py",), modified_files=("made.py",), user_messages=("#1 question 0", "#2 from long ago")
+    )
+    build.compaction("summary", first_kept_id=5, details=details)
+    build.run("read", {"path": "new.py"}, "text", tokens=100)
+    build.user("newest", tokens=50)
+    build.say("yes", tokens=100)
+    carried = carry(build)
+    assert carried.read_files == ("old.py", "new.py")
+    assert carried.modified_files == ("made.py",)
+    assert carried.user_messages[:2] == ("#1 question 0", "#2 from long ago")
+    assert len(carried.user_messages) == len(set(carried.user_messages)) == 5
 
 
 def test_a_refusal_says_why():
@@ -203,22 +217,6 @@ def test_user_messages_are_carried_verbatim_the_first_and_the_newest_that_fit():
     numbers = [int(text.split()[0][1:]) for text in carried[1:]]
     assert numbers == list(range(numbers[0], 21))
     assert sum(words(text) for text in carried) <= 400
-
-
-def test_what_was_carried_before_is_carried_on_exactly_once():
-    build = four_turns()
-    details = SummaryDetails(
-        read_files=("old.py",), modified_files=("made.py",), user_messages=("#1 question 0", "#2 from long ago")
-    )
-    build.compaction("summary", first_kept_id=5, details=details)
-    build.run("read", {"path": "new.py"}, "text", tokens=100)
-    build.user("newest", tokens=50)
-    build.say("yes", tokens=100)
-    carried = carry(build)
-    assert carried.read_files == ("old.py", "new.py")
-    assert carried.modified_files == ("made.py",)
-    assert carried.user_messages[:2] == ("#1 question 0", "#2 from long ago")
-    assert len(carried.user_messages) == len(set(carried.user_messages)) == 5
 
 
 def test_lists_skills_and_pins_are_carried_as_they_stand():
@@ -398,3 +396,67 @@ def test_fit_cuts_the_middle_and_never_exceeds_the_budget():
     assert fit(text, 300, tokens).endswith("END")
     assert fit(text, 10_000, tokens) == text
     assert fit(text, 5, tokens) == ""
+
+
+def test_sources_of_file_operations_and_that_the_last_touch_counts():
+    build = PathBuilder()
+    build.add(UserEntry(parts=(FilePart(path="attached.md", text="x"),)))
+    build.run("read", {"path": "./src/a.py"}, "text")
+    build.run("read", {"path": "missing.py"}, "no such file", status=ToolStatus.ERROR)
+    build.run("write", {"file_path": "src/b.py", "content": "x"}, "ok")
+    build.run(
+        "bash", {"command": "x"}, "ok", metadata=ToolMetadata(modified_files=("gen.py",), read_files=("seen.py",))
+    )
+    build.run("grep", {"path": "src"}, "matches")
+    build.checkpoint("by_shell.py")
+    assert file_operations(build.path, tool_traits()) == FileOperations(
+        read=("attached.md", "src/a.py", "seen.py"), modified=("src/b.py", "gen.py", "by_shell.py")
+    )
+
+    build = PathBuilder()
+    for path in ("a", "b", "c"):
+        build.run("read", {"path": path}, "text")
+    build.run("edit", {"path": "b"}, "ok")
+    build.run("read", {"path": "a"}, "text")
+    assert file_operations(build.path, tool_traits()) == FileOperations(read=("c", "a"), modified=("b",))
+
+    build = PathBuilder()
+    build.branch_summary("b", from_id=9, details=SummaryDetails(read_files=("r1",), modified_files=("m1",)))
+    build.compaction("s", None, details=SummaryDetails(read_files=("r2", "m1")))
+    earlier = SummaryDetails(read_files=("r0",), modified_files=("r2",))
+    assert file_operations(build.path, tool_traits(), earlier) == FileOperations(
+        read=("r0", "r1"), modified=("r2", "m1")
+    )
+
+
+@pytest.mark.parametrize("arguments", ["", "{", "[1]", '{"path": 3}', '{"path": ""}', '{"pattern": "x"}', "[" * 5000])
+def test_arguments_without_a_path(arguments):
+    assert call_path(arguments) is None
+
+
+def test_only_the_newest_files_of_a_long_list_are_shown_with_the_entries_that_told_of_them():
+    operations = FileOperations(read=tuple(f"r{n}" for n in range(100)), modified=tuple(f"m{n}" for n in range(3)))
+    shown = operations.shown(12, lambda text: len(text.split("\n")))
+    assert shown == 8
+    details = SummaryDetails(read_files=operations.read, modified_files=operations.modified, shown_files=shown)
+    text = carried_blocks(details)
+    assert "<read-files>\n(92 earlier files not listed)\nr92\n" in text
+    assert "r91\n" not in text
+    assert "<modified-files>\nm0\nm1\nm2\n</modified-files>" in text
+
+    build = PathBuilder()
+    for path in ("/home/someone/project/src/a.py", "/home/someone/project/b.py", "/home/someone/project/src/a.py"):
+        build.run("read", {"path": path}, "text")
+    newest, other = build.path[-1].id, build.path[-3].id
+    operations = file_operations(build.path, tool_traits(), SummaryDetails(read_files=("/home/someone/project/c.py",)))
+    details = SummaryDetails(read_files=operations.read, file_ids=dict(operations.ids))
+    assert carried_blocks(details).split("\n")[1:-1] == [
+        "/home/someone/project/c.py",
+        f"/home/someone/project/b.py #{other}",
+        f"/home/someone/project/src/a.py #{newest}",
+    ]
+    assert file_operations([], tool_traits(), details).ids == operations.ids
+    # Where the room is short, their directory is told once.
+    number = operations.shown(80, len)
+    short = carried_blocks(details.model_copy(update={"shown_files": number}))
+    assert short.split("\n")[1:-1] == ["/home/someone/project/", "c.py", f"b.py #{other}", f"src/a.py #{newest}"]

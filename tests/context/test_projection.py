@@ -4,15 +4,15 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.entry_strategies import CACHE_BREAKING, MODELS, active, grown_paths, paths
 from tests.support.numbered import MODEL, answer, call, compaction, edit, prune, result, user
-from tests.support.request_validator import validate
-from tests.support.thoroughness import EXAMPLES
+from tests.support.request_validator import InvalidRequestError, validate
+from tests.support.thoroughness import thorough
 from tui_agent.context.projection import ModelTraits, project
-from tui_agent.context.request import ImageRef, request_bytes
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall, request_bytes
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
 from tui_agent.resources import prompt
@@ -287,6 +287,7 @@ def test_files_and_commands_of_the_user_are_told_as_valid_text():
 
     assert shapes([shell]) == [("user", "$ ls\na.py\n[exit code 0]")]
     assert shapes([shell.model_copy(update={"excluded": True})]) == []
+    assert "$ ls, 1 line, exit 0" in shapes([shell, prune(2, 1)])[0][1]
 
     assert shapes([user(1, "a\ud800b\0c 😀")]) == [("user", "a\ufffdb\ufffdc 😀")]
 
@@ -338,11 +339,6 @@ traits = st.builds(
     alternating_roles=st.sampled_from([False, False, True]),
     short_call_ids=st.sampled_from([False, False, True]),
 )
-thorough = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-)
 
 
 def check(request, of):
@@ -390,3 +386,40 @@ def test_every_message_names_entries_of_the_path_as_its_origin(path, of):
 
     for message in project(path, of).messages:
         assert set(message.origin) <= known
+
+
+def saying(role, text="hi", **fields):
+    return Message(role, (ContentText(text),) if text else (), **fields)
+
+
+def calling(*call_ids, arguments="{}", tool="read"):
+    return Message("assistant", tool_calls=tuple(RequestToolCall(c, tool, arguments) for c in call_ids))
+
+
+def answering(call_id):
+    return saying("tool", "ok", call_id=call_id)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (saying("user"), saying("system")),
+        (saying("system", "a"), saying("system", "b"), saying("system", "c"), saying("user")),
+        (saying("assistant"),),
+        (saying("user", ""),),
+        (saying("user", "\ud800"),),
+        (saying("user"), saying("assistant", "")),
+        (saying("user"), calling("a")),
+        (saying("user"), calling("a"), saying("user"), answering("a")),
+        (saying("user"), calling("a"), answering("a"), answering("a")),
+        (saying("user"), answering("a")),
+        (saying("user"), calling("a", "a"), answering("a"), answering("a")),
+        (saying("user"), calling("a b"), answering("a b")),
+        (saying("user"), calling("a", arguments="[1]"), answering("a")),
+        (saying("user"), calling("a", tool="a.b"), answering("a")),
+        (saying("user"), calling("a"), Message("tool", (ContentText("x"), ImageRef("a", "image/png")), call_id="a")),
+    ],
+)
+def test_an_unsound_request_is_refused(messages):
+    with pytest.raises((InvalidRequestError, ValueError)):
+        validate(ModelRequest("m", messages))

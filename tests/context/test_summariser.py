@@ -94,7 +94,7 @@ def test_bad_answers_are_retried_and_never_become_a_summary(answer, reason):
     assert mended == GOOD
 
 
-def test_only_the_rejected_call_is_made_again_and_a_cut_off_one_gets_more_room():
+def test_only_the_rejected_call_is_made_again_with_more_room_or_the_serialised_conversation():
     tasks = [SummaryTask("compaction", ("a",)), SummaryTask("turn_prefix", ("b",))]
 
     def answer(call):
@@ -105,6 +105,14 @@ def test_only_the_rejected_call_is_made_again_and_a_cut_off_one_gets_more_room()
     assert [len(batch) for batch in batches] == [2, 1]
     assert batches[1][0].max_output_tokens == 2 * batches[0][1].max_output_tokens
     assert result == f"COMPACT: {GOOD}\n\nPREFIX: {GOOD}"
+
+    task = SummaryTask("compaction", ("[User]: hi",), live=True)
+    result, batches = drive([task], lambda call: SummaryAnswer(GOOD, tool_calls=1 if call.live else 0))
+    assert result == GOOD
+    assert [call.live for batch in batches for call in batch] == [True, False]
+    assert "conversation" not in batches[0][0].text
+    accepted, batches = drive([task], say(GOOD))
+    assert (accepted, len(batches)) == (GOOD, 1)
 
 
 def test_a_refused_call_is_asked_for_in_halves():
@@ -128,16 +136,6 @@ def test_a_refused_call_is_asked_for_in_halves():
         [SummaryTask("compaction", blocks)], lambda _call: SummaryAnswer(error="Too long.", too_long=True), limits
     )
     assert never == SummaryFailure("The summary was refused: Too long.", too_long=True)
-
-
-def test_a_rejected_live_answer_falls_back_to_the_serialised_conversation():
-    task = SummaryTask("compaction", ("[User]: hi",), live=True)
-    result, batches = drive([task], lambda call: SummaryAnswer(GOOD, tool_calls=1 if call.live else 0))
-    assert result == GOOD
-    assert [call.live for batch in batches for call in batch] == [True, False]
-    assert "conversation" not in batches[0][0].text
-    accepted, batches = drive([task], say(GOOD))
-    assert (accepted, len(batches)) == (GOOD, 1)
 
 
 def test_what_does_not_fit_is_summarised_in_chunks_and_merged():

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.support.big_session import fill
 from tests.support.entry_strategies import paths
@@ -19,11 +20,24 @@ from tests.support.texts import answered, said, texts
 from tests.support.thoroughness import examples
 from tui_agent.context.view import resolve
 from tui_agent.safe_text import valid
-from tui_agent.session.entries import AssistantEntry, CheckpointEntry, Entry, SystemEntry, TextPart
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CheckpointEntry,
+    CompactionEntry,
+    Entry,
+    SystemEntry,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    Usage,
+)
 from tui_agent.session.errors import EntryNotFound, NothingToUndo, SessionNotFound, StoreReadOnly
 from tui_agent.session.path_queries import since
 from tui_agent.session.reading import EntryReader
 from tui_agent.session.session import Session
+from tui_agent.session.skeleton import Headers, is_silent_call
+from tui_agent.session.store import Store
 
 Reopen = Callable[..., Session]
 
@@ -249,3 +263,115 @@ def test_only_what_is_needed_is_read(session: Session, monkeypatch: pytest.Monke
     monkeypatch.setattr(EntryReader, "keep", lambda reader, entries: (loaded.extend(entries), keep(reader, entries)))
     needed = opened.active_path()
     assert len({entry.id for entry in loaded}) == len(needed) < 1_700
+
+
+def replied(**fields: object) -> AssistantEntry:
+    return AssistantEntry(parts=(TextPart(text="so"),), model="m", **fields)  # type: ignore[arg-type]
+
+
+def test_answers_and_summaries_of_all_branches_are_there_as_they_are_stored(session: Session) -> None:
+    assert session.reader.costs() == {}
+    session.append(said("go"))
+    usage = Usage(input=10, output=20, cache_read=30, cache_write=40)
+    first = session.append(replied(usage=usage, cost=0.5, estimate=90))
+    session.append(replied(error="refused"))
+    session.move(first.id)
+    session.append(
+        CompactionEntry(summary="s", first_kept_id=None, tokens_before=9, tokens_after=1, trigger="manual", cost=0.1)
+    )
+    whole, failed, summary = session.reader.requests()
+    assert (whole.id, whole.kind, whole.model, whole.cost, whole.estimate) == (first.id, "assistant", "m", 0.5, 90)
+    assert (whole.input, whole.output, whole.cache_read, whole.cache_write, whole.prompt) == (10, 20, 30, 40, 80)
+    assert (failed.failed, failed.prompt, failed.output, failed.cost) == (True, 0, 0, None)
+    assert (summary.kind, summary.cost, summary.model) == ("compaction", 0.1, "")
+    assert session.reader.costs() == {first.id: 0.5, summary.id: 0.1}
+    last = session.append(replied(cost=1.0))
+    assert session.reader.costs()[last.id] == 1.0
+    assert [record.cost for record in session.reader.requests()] == [0.5, None, 0.1, 1.0]
+
+
+def test_subagents_of_a_session_are_told_of_and_forks_are_not(store: Store, session: Session) -> None:
+    session.append(replied(cost=1.0))
+    child = Session(
+        store, store.create_session("/p", parent=(session.id, 1), agent="explore").id, estimate=lambda _entry: 1
+    )
+    child.append(replied(cost=0.25))
+    store.fork(session.id, 1)
+    assert [record.cost for record in store.subagent_requests(session.id)] == [0.25]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(moves=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 4)), max_size=8))
+def test_branches_part_where_the_tree_says(
+    tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[int, int]]
+) -> None:
+    with Store(tmp_path_factory.mktemp("tree") / "s.db") as store:
+        session = Session(store, store.create_session("/project").id, estimate=lambda _entry: 7)
+        session.append_many([said("go"), said("go")])
+        for target, count in moves:
+            last = session.info.entry_count
+            session.move(target % (last + 1) or None)
+            session.append_many([said("go")] * count)
+        path = session.path()
+        on_path = {entry.id for entry in path}
+        ids = range(1, session.info.entry_count + 1)
+        parents = {header.id: header.parent_id for header in session.skeleton()}
+
+        def departure(entry_id: int) -> int:
+            while (parent := parents[entry_id]) is not None and parent not in on_path:
+                entry_id = parent
+            return entry_id
+
+        wanted = {entry_id: departure(entry_id) for entry_id in ids if entry_id not in on_path}
+        assert session.departures(ids) == wanted
+        assert session.returns() == [entry.id for entry in path if (entry.parent_id or 0) != entry.id - 1]
+        leaf = session.info.entry_count // 2 or 1
+        assert session.reader.load_active(leaf) == session.path(leaf)
+
+
+def calling(text: str, arguments: str = '{"path": "a"}') -> AssistantEntry:
+    call = ToolCallPart(call_id="c", tool="read", arguments=arguments)
+    return AssistantEntry(parts=(*([TextPart(text=text)] if text else []), call), model="m")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        calling(""),
+        calling("I look."),
+        calling("", ""),
+        calling("", "[]"),
+        answered("{"),
+        answered("{ not json"),
+        answered("word {brace"),
+        answered("two words {brace"),
+        answered("ünï {x"),
+        AssistantEntry(parts=(), model="m"),
+        said("grep {x"),
+        ToolResultEntry(call_id="c", tool="read", status=ToolStatus.COMPLETED, output="o", title="{x"),
+    ],
+)
+def test_sqlite_and_python_agree_on_what_only_calls_tools(session: Session, entry: Entry) -> None:
+    session.append(entry)
+    headers = session.skeleton()
+    assert headers.letters == Headers.of(headers).letters
+    silent = entry.kind == "assistant" and is_silent_call(headers[0].preview)
+    assert headers.letters.isupper() is silent
+
+
+def test_columns_and_headers_tell_the_same_of_a_tree_with_branches_and_gaps(session: Session) -> None:
+    fill(session, 300, branch_every=70, compact_every=40)
+    store = session.store
+    with store.writer() as connection:
+        connection.execute("DELETE FROM entries WHERE id IN (100, 101, 250)")
+    headers = Session(store, session.id, estimate=lambda _entry: 1).skeleton()
+    known = Headers.of(headers)
+    assert len(headers) == 297 == len(list(headers))
+    assert list(headers.ids) == [header.id for header in headers] == list(known.ids)
+    assert list(headers.tokens) == [header.tokens for header in headers]
+    assert headers.letters == known.letters
+    assert headers.runs() == known.runs()
+    assert headers.position(100) is None
+    half = headers.joined([slice(0, 20), slice(50, 90)])
+    assert list(half) == [*list(headers)[:20], *list(headers)[50:90]]
+    assert half.some([3, 25]) == [headers[3], headers[55]]

@@ -226,7 +226,7 @@ def test_purging_deletes_for_good_but_not_what_another_program_just_deleted(stor
         assert next_day.purge() == 1
 
 
-def test_blobs_go_with_their_last_session_but_not_while_they_are_fresh(store: Store, new: NewSession) -> None:
+def test_blobs_go_with_their_last_session_and_images_unless_they_are_outputs(store: Store, new: NewSession) -> None:
     used, fresh, needed = (store.put_blob(content) for content in (b"used", b"fresh", b"needed"))
     session, other = new("a"), new("b")
     for owner, digest in ((session, used), (session, needed), (other, needed)):
@@ -237,8 +237,6 @@ def test_blobs_go_with_their_last_session_but_not_while_they_are_fresh(store: St
         later.purge()
         assert [later.blob(digest) for digest in (used, fresh, needed)] == [None, b"fresh", b"needed"]
 
-
-def test_what_is_an_output_too_is_not_dropped_with_the_images_of_files(store: Store, new: NewSession) -> None:
     image, output = store.put_blob(b"x" * 500), store.put_blob(b"y" * 500)
     session = new("a")
     changes = tuple(FileChange(path=digest, after=digest) for digest in (image, output))

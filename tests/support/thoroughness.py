@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 from _pytest.mark.structures import ParameterSet
+from hypothesis import HealthCheck, settings
 
 Picture = tuple[str, tuple[int, int], str]
 """What is shown, columns and rows of the terminal, the theme."""
@@ -32,3 +33,10 @@ def pictures(*always: Picture, nightly: Sequence[Picture] = ()) -> list[Paramete
 
 EXAMPLES = 1_000 if NIGHTLY else 40
 """Examples per property of the context rules, which are many."""
+
+thorough = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
+"""Of a property of those rules over whole paths."""

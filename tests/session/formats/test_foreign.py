@@ -22,8 +22,9 @@ def write(tmp_path: Path, *lines: dict, name: str = "session.jsonl") -> Path:
     return path
 
 
-def kinds(session) -> list[tuple[int, int | None, str]]:
-    return [(entry.id, entry.parent_id, entry.kind) for entry in session.entries]
+def kinds(session) -> str:
+    """Return the entries in order, each as its parent, its number and its kind."""
+    return " ".join(f"{entry.parent_id or 0}>{entry.id}:{entry.kind}" for entry in session.entries)
 
 
 def pi(kind: str, own: str, parent: str | None, /, **fields) -> dict:
@@ -72,17 +73,10 @@ PI = (
 
 def test_a_tree_of_pi_becomes_a_tree_here(store, tmp_path):
     [session] = read_file(write(tmp_path, *PI))
-    assert kinds(session) == [
-        (1, None, "model_change"),
-        (2, 1, "effort_change"),
-        (3, 2, "user"),
-        (4, 3, "assistant"),
-        (5, 4, "tool_result"),
-        (6, 5, "compaction"),
-        (7, 3, "branch_summary"),
-        (8, 7, "shell"),
-        (9, 8, "user"),
-    ]
+    assert kinds(session) == (
+        "0>1:model_change 1>2:effort_change 2>3:user 3>4:assistant 4>5:tool_result "
+        "5>6:compaction 3>7:branch_summary 7>8:shell 8>9:user"
+    )
     _, thinking, user, answer, result, compaction, branch, shell, hooked = session.entries
     assert (session.title, session.cwd, session.leaf, session.labels) == ("The shop", "/shop", 9, {3: "start"})
     assert thinking.effort is Effort.HIGH
@@ -103,13 +97,7 @@ def test_a_line_of_pis_first_version_becomes_a_path(tmp_path):
     lines = [{k: v for k, v in line.items() if k not in {"id", "parentId"}} for line in PI[1:5]]
     compaction = {"type": "compaction", "timestamp": T, "summary": "s", "firstKeptEntryIndex": 3, "tokensBefore": 1}
     [session] = read_file(write(tmp_path, {"type": "session", "id": "s1", "cwd": "/shop"}, *lines, compaction))
-    assert kinds(session) == [
-        (1, None, "model_change"),
-        (2, 1, "effort_change"),
-        (3, 2, "user"),
-        (4, 3, "assistant"),
-        (5, 4, "compaction"),
-    ]
+    assert kinds(session) == ("0>1:model_change 1>2:effort_change 2>3:user 3>4:assistant 4>5:compaction")
     assert session.entries[-1].first_kept_id == 3
 
 
@@ -141,7 +129,7 @@ def test_a_cut_off_last_line_and_a_broken_link_are_told_not_fatal(tmp_path):
     path = write(tmp_path, *PI, pi_user("z", "nowhere", "lost"))
     path.write_text(path.read_text() + '{"type": "mess')
     [session] = read_file(path)
-    assert kinds(session)[-1] == (10, 9, "user")
+    assert kinds(session).endswith("9>10:user")
     assert session.damaged == [len(PI) + 2]
     assert sum(session.left_out.values()) == 2
 
@@ -190,17 +178,10 @@ CLAUDE = (
 
 def test_a_session_of_claude_code_becomes_a_tree_without_false_branches(tmp_path):
     [session] = read_file(write(tmp_path, *CLAUDE))
-    assert kinds(session) == [
-        (1, None, "user"),
-        (2, 1, "assistant"),
-        (3, 2, "tool_result"),
-        (4, 3, "tool_result"),
-        (5, 4, "assistant"),
-        (6, 1, "user"),
-        (7, 5, "compaction"),
-        (8, 7, "user"),
-        (9, 8, "assistant"),
-    ]
+    assert kinds(session) == (
+        "0>1:user 1>2:assistant 2>3:tool_result 3>4:tool_result 4>5:assistant "
+        "1>6:user 5>7:compaction 7>8:user 8>9:assistant"
+    )
     answer, read, bash = session.entries[1:4]
     assert [part.type for part in answer.parts] == ["reasoning", "tool_call", "tool_call"]
     assert (answer.finish, answer.model, answer.usage.cache_write) == ("tool_calls", "anthropic/claude-x", 6)
@@ -265,7 +246,7 @@ def test_an_export_of_opencode_becomes_a_path(tmp_path, indent):
     path = tmp_path / "export.json"
     path.write_text(json.dumps(OPENCODE, indent=indent))
     [session] = read_file(path)
-    assert [kind for _, _, kind in kinds(session)] == ["user", "assistant", "tool_result", "compaction", "assistant"]
+    assert kinds(session) == "0>1:user 1>2:assistant 2>3:tool_result 3>4:compaction 4>5:assistant"
     user, answer, done, compaction, aborted = session.entries
     assert session.blobs[user.parts[1].blob] == b"\x89PNG"
     assert (answer.model, answer.cost, answer.usage.output, answer.finish) == ("openai/gpt", 0.5, 5, "tool_calls")

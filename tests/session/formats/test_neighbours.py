@@ -21,7 +21,6 @@ from tui_agent.session.formats.reading import ImportRefused, NoConversation
 from tui_agent.session.store import Store
 
 DATA = Path(__file__).parent / "data"
-RECORDED = Path(__file__).parents[4] / "shared" / "data" / "neighbours"
 
 
 def database(path: Path, *scripts: str) -> Path:
@@ -172,14 +171,6 @@ def test_messages_taken_back_in_codex_are_branches_of_one_session(store: Store, 
     first.unlink()
     [alone] = read_file(second)
     assert alone.left_out == {"history before, which is in a file that is not here": 1}
-
-
-@pytest.mark.skipif(not RECORDED.is_dir(), reason="needs recordings of other programs, which are not in the project")
-def test_recordings_of_one_thread_of_codex_become_one_session(store: Store) -> None:
-    names = ("codex-after-taking-back.jsonl", "codex-before-taking-back.jsonl")
-    first, second = (import_file(store, RECORDED / name, estimate=lambda _entry: 1)[0] for name in names)
-    assert (first.came, first.entries, second.came) == (ImportChange.NEW, 8, ImportChange.KNOWN)
-    assert first.session_id == second.session_id
 
 
 def test_a_chat_of_gemini_that_was_resumed_is_one_path(tmp_path: Path) -> None:
