@@ -6,12 +6,13 @@ import json
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 
+from tests.support.list_server import ThreadedServer
 from tui_agent.model.providers import SignIn
 
 KEY = "sk-or-v1-0123456789abcdef0123456789abcdef"
@@ -28,7 +29,7 @@ COPILOT_MODEL = {
 }
 
 
-class LoginServer:
+class LoginServer(ThreadedServer):
     """``script`` is what it answers next by path, each a status and a table; without one it does what is asked.
 
     Tokens are numbered: only the newest is good at the API, and what renews it is good once.
@@ -98,11 +99,7 @@ class LoginServer:
                 self.end_headers()
                 self.wfile.write(data)
 
-            def log_message(self, *_: object) -> None: ...
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        super().__init__(Handler)
 
     def way_back(self, code: str) -> str:
         """Return where the page sends the browser to, after the page was last asked for."""
@@ -154,15 +151,9 @@ class LoginServer:
         lasts = {"expires_in": self.expires_in} if self.expires_in is not None else {}
         return 200, {"access_token": self.access, "refresh_token": f"renews-{self.access}", **lasts}
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.hold.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__exit__()
 
 
 def _token(number: int) -> str:

@@ -57,12 +57,8 @@ def openai_usage(turn: Turn) -> dict[str, Any]:
 
 
 def openai_events(turn: Turn, request: Recorded, number: int) -> Iterator[Event]:
-    base = {
-        "id": f"chatcmpl-{number}",
-        "object": "chat.completion.chunk",
-        "created": 1_700_000_000,
-        "model": request.json.get("model", "scripted"),
-    }
+    model = request.json.get("model", "scripted")
+    base = {"id": f"chatcmpl-{number}", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": model}
 
     def chunk(delta: dict[str, Any], finish: str | None = None) -> Event:
         return None, {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
@@ -74,14 +70,9 @@ def openai_events(turn: Turn, request: Recorded, number: int) -> Iterator[Event]
         yield chunk({"content": piece})
     for index, call in enumerate(turn.tool_calls):
         first, *rest = cut(call.text, call.pieces)
-        head: dict[str, Any] = {
-            "index": index,
-            "type": "function",
-            "function": {"name": call.tool, "arguments": first},
-        }
-        if call_id := _id("call", index, call.call_id, number):
-            head["id"] = call_id
-        yield chunk({"tool_calls": [head]})
+        call_id = _id("call", index, call.call_id, number)
+        head = {"index": index, "type": "function", "function": {"name": call.tool, "arguments": first}}
+        yield chunk({"tool_calls": [head | ({"id": call_id} if call_id else {})]})
         for piece in rest:
             yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
     yield chunk({}, finish_of(turn))
@@ -120,10 +111,8 @@ def _block_deltas(block: dict[str, Any], turn: Turn) -> tuple[dict[str, Any], li
     match block["type"]:
         case "thinking":
             deltas = [{"type": "thinking_delta", "thinking": piece} for piece in cut(block["thinking"], 3)]
-            return {"type": "thinking", "thinking": "", "signature": ""}, [
-                *deltas,
-                {"type": "signature_delta", "signature": block["signature"]},
-            ]
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+            return {"type": "thinking", "thinking": "", "signature": ""}, deltas
         case "text":
             return {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in turn.pieces()]
         case "tool_use":
@@ -139,15 +128,10 @@ def _block_deltas(block: dict[str, Any], turn: Turn) -> tuple[dict[str, Any], li
 def anthropic_events(turn: Turn, request: Recorded, number: int) -> Iterator[Event]:
     usage = anthropic_usage(turn)
     message = {
-        "id": f"msg_{number}",
-        "type": "message",
-        "role": "assistant",
-        "model": request.json.get("model", "scripted"),
-        "content": [],
-        "stop_reason": None,
-        "stop_sequence": None,
+        "id": f"msg_{number}", "type": "message", "role": "assistant", "model": request.json.get("model", "scripted"),
+        "content": [], "stop_reason": None, "stop_sequence": None,
         "usage": {**usage, "output_tokens": 1} if turn.usage is not None else {},
-    }
+    }  # fmt: skip
     yield "message_start", {"type": "message_start", "message": message}
     yield "ping", {"type": "ping"}
     for index, block in enumerate(anthropic_blocks(turn, number)):
@@ -156,12 +140,9 @@ def anthropic_events(turn: Turn, request: Recorded, number: int) -> Iterator[Eve
         for delta in deltas:
             yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
         yield "content_block_stop", {"type": "content_block_stop", "index": index}
-    end: dict[str, Any] = {
-        "type": "message_delta",
-        "delta": {"stop_reason": _ANTHROPIC_STOP[finish_of(turn)], "stop_sequence": None},
-    }
-    end["usage"] = {"output_tokens": usage["output_tokens"]} if turn.usage is not None else {}
-    yield "message_delta", end
+    delta = {"stop_reason": _ANTHROPIC_STOP[finish_of(turn)], "stop_sequence": None}
+    told = {"output_tokens": usage["output_tokens"]} if turn.usage is not None else {}
+    yield "message_delta", {"type": "message_delta", "delta": delta, "usage": told}
     yield "message_stop", {"type": "message_stop"}
 
 
@@ -224,25 +205,15 @@ def gemini_events(turn: Turn, _request: Recorded, number: int) -> Iterator[Event
 
 
 _GEMINI_ERRORS = {
-    400: "INVALID_ARGUMENT",
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    429: "RESOURCE_EXHAUSTED",
-    503: "UNAVAILABLE",
-}
+    400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE",
+}  # fmt: skip
 
 _ANTHROPIC_ERRORS = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    500: "api_error",
+    400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",
+    404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error", 500: "api_error",
     529: "overloaded_error",
-}
+}  # fmt: skip
 
 
 def error_body(wire: str, status: int, message: str, code: str | None) -> dict[str, Any]:
@@ -257,17 +228,11 @@ def error_body(wire: str, status: int, message: str, code: str | None) -> dict[s
 
 
 EVENTS = {
-    "openai": openai_events,
-    "anthropic": anthropic_events,
-    "ollama": ollama_events,
-    "gemini": gemini_events,
+    "openai": openai_events, "anthropic": anthropic_events, "ollama": ollama_events, "gemini": gemini_events,
     "responses": responses_events,
-}
+}  # fmt: skip
 PATHS = {
-    "/chat/completions": "openai",
-    "/responses": "responses",
-    "/messages": "anthropic",
-    "/api/chat": "ollama",
+    "/chat/completions": "openai", "/responses": "responses", "/messages": "anthropic", "/api/chat": "ollama",
     ":streamGenerateContent": "gemini",
-}
+}  # fmt: skip
 """How a request's path ends, and the format it is in."""

@@ -13,11 +13,8 @@ _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"
 
 
 def reasoning(number: int, *, encrypted: str | None, summary: Sequence[str] = (), plain: str = "") -> Item:
-    item: Item = {
-        "id": f"rs_{number}",
-        "type": "reasoning",
-        "summary": [{"type": "summary_text", "text": text} for text in summary],
-    }
+    told = [{"type": "summary_text", "text": text} for text in summary]
+    item: Item = {"id": f"rs_{number}", "type": "reasoning", "summary": told}
     if encrypted is not None:
         item["encrypted_content"] = encrypted
     if plain:
@@ -38,14 +35,9 @@ def message(
 
 
 def function_call(number: int, tool: str, arguments: str, call_id: str | None = None) -> Item:
-    return {
-        "id": f"fc_{number}",
-        "type": "function_call",
-        "status": "completed",
-        "arguments": arguments,
-        "call_id": f"call_{number}" if call_id is None else call_id,
-        "name": tool,
-    }
+    call_id = f"call_{number}" if call_id is None else call_id
+    item: Item = {"id": f"fc_{number}", "type": "function_call", "status": "completed", "arguments": arguments}
+    return item | {"call_id": call_id, "name": tool}
 
 
 def response(
@@ -57,27 +49,17 @@ def response(
     error: Mapping[str, Any] | None = None,
 ) -> Item:
     """A response as it stands at its end."""
-    return {
-        "id": "resp_1",
-        "object": "response",
-        "created_at": 1_700_000_000,
-        "status": status,
-        "error": error,
-        "incomplete_details": {"reason": reason} if reason else None,
-        "model": "scripted",
-        "output": list(output),
-        "store": False,
-        "usage": usage,
-    }
+    details = {"reason": reason} if reason else None
+    head: Item = {"id": "resp_1", "object": "response", "created_at": 1_700_000_000, "status": status, "error": error}
+    return head | {
+        "incomplete_details": details, "model": "scripted", "output": list(output), "store": False, "usage": usage,
+    }  # fmt: skip
 
 
 def stream(end: Item, *, pieces: int = 3, pieces_of: Mapping[str, int] | None = None) -> list[Item]:
     """The events that bring a response, each item's text in so many pieces, some items' by their ids in others."""
     start = {**end, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
-    events: list[Item] = [
-        {"type": "response.created", "response": start},
-        {"type": "response.in_progress", "response": start},
-    ]
+    events: list[Item] = [{"type": f"response.{kind}", "response": start} for kind in ("created", "in_progress")]
     for index, item in enumerate(end["output"]):
         events += _item_events(index, item, (pieces_of or {}).get(item["id"], pieces))
     events.append({"type": f"response.{end['status']}", "response": end})
@@ -119,27 +101,17 @@ def _part_events(where: Item, part: Item, pieces: int) -> Iterator[Item]:
     for piece in cut(part[key], pieces):
         yield {"type": f"response.{kind}.delta", **where, "delta": piece}
     for number, note in enumerate(part.get("annotations") or ()):
-        yield {
-            "type": "response.output_text.annotation.added",
-            **where,
-            "annotation_index": number,
-            "annotation": note,
-        }
+        told = {"annotation_index": number, "annotation": note}
+        yield {"type": "response.output_text.annotation.added", **where, **told}
     yield {"type": f"response.{kind}.done", **where, key: part[key]}
     yield {"type": "response.content_part.done", **where, "part": part}
 
 
 def _opened(item: Item) -> Item:
     """An item as it is when it opens: half of its encrypted content stands there already, nothing of its text."""
-    empty = {
-        "content": [],
-        "arguments": "",
-        "summary": [],
-        "encrypted_content": (item.get("encrypted_content") or "")[:3],
-    }
-    return {name: empty.get(name, value) for name, value in item.items()} | (
-        {"status": "in_progress"} if "status" in item else {}
-    )
+    encrypted = (item.get("encrypted_content") or "")[:3]
+    opened = {"content": [], "arguments": "", "summary": [], "encrypted_content": encrypted, "status": "in_progress"}
+    return {name: opened.get(name, value) for name, value in item.items()}
 
 
 # -- scripted turns -------------------------------------------------------------------------------------------

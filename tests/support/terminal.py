@@ -27,24 +27,11 @@ TIMEOUT = 60.0
 """Seconds a wait may take; generous, because a loaded machine is slow and a passed wait costs nothing."""
 
 KEYS = {
-    "enter": "\r",
-    "escape": "\x1b",
-    "tab": "\t",
-    "shift+tab": "\x1b[Z",
-    "backspace": "\x7f",
-    "space": " ",
-    "up": "\x1b[A",
-    "down": "\x1b[B",
-    "right": "\x1b[C",
-    "left": "\x1b[D",
-    "home": "\x1b[H",
-    "end": "\x1b[F",
-    "pageup": "\x1b[5~",
-    "pagedown": "\x1b[6~",
-    "alt+enter": "\x1b\r",
-    "alt+up": "\x1b[1;3A",
-    "shift+enter": "\x1b[13;2u",
-}
+    "enter": "\r", "escape": "\x1b", "tab": "\t", "shift+tab": "\x1b[Z", "backspace": "\x7f", "space": " ",
+    "up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D", "home": "\x1b[H", "end": "\x1b[F",
+    "pageup": "\x1b[5~", "pagedown": "\x1b[6~",
+    "alt+enter": "\x1b\r", "alt+up": "\x1b[1;3A", "shift+enter": "\x1b[13;2u",
+}  # fmt: skip
 """What a terminal sends for keys that are not a character."""
 
 _SEQUENCE = re.compile(
