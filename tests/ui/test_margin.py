@@ -2,14 +2,13 @@
 
 import calendar
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.geometry import Region
 
 from tests.support.transcript import shown
-from tests.support.ui_app import Stage, make_stage, press, press_at_once, screen_text
+from tests.support.ui_app import Stage, press, press_at_once, screen_text
 from tests.ui.transcript.samples import GeneratedSource, list_source
 from tui_agent.agent.events import (
     AnswerDelta,
@@ -38,7 +37,6 @@ from tui_agent.session.entries import (
 from tui_agent.ui.widgets.gauge import GaugeReading
 from tui_agent.ui.widgets.permission_prompt import PermissionPrompt
 from tui_agent.ui.widgets.session_view import NewChip
-from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 MODEL = "m"
 
@@ -147,6 +145,8 @@ async def test_a_key_shows_exactly_what_the_model_sees_and_the_whole_again(stage
         assert "Cleared" not in text
         assert "[Old tool result content cleared: read orders/1.csv" in text
         assert "Only what the model sees is shown" in text
+        assert stage.view.transcript.lines_with(5, "tool result content"), "it is found, too"
+        assert stage.view.transcript.lines_with(5, "no such words") == []
         stage.agent.append(asked("third"))
         await pilot.pause()
         assert "third" in screen_text(stage)
@@ -157,17 +157,6 @@ async def test_a_key_shows_exactly_what_the_model_sees_and_the_whole_again(stage
         assert [row for row in screen_text(stage).split("\n") if row[:1] in "█░·"] == [
             row for row in whole.split("\n") if row[:1] in "█░·"
         ]
-
-
-async def test_finding_a_text_that_a_cleared_output_hides_while_only_the_context_is_shown(stage: Stage) -> None:
-    async with stage.run((100, 40)) as pilot:
-        stage.agent.append(asked("first"), *read(1), said("two"))
-        stage.agent.append(PruneEntry(targets=(3,), tokens_freed=700, reason="old"))
-        await press(pilot, "ctrl+o")
-        transcript = stage.main.query_one(Transcript)
-        assert "[Old tool result content cleared: read orders/1.csv" in screen_text(stage)
-        assert transcript.lines_with(3, "tool result content")
-        assert transcript.lines_with(3, "no such words") == []
 
 
 # -- calm ---------------------------------------------------------------------------------------------------
@@ -209,9 +198,8 @@ async def test_the_place_of_the_reader_stays_while_an_answer_streams() -> None:
 
 
 async def test_the_sign_of_life_stands_at_the_text_and_in_the_corner_only_when_that_is_out_of_sight(
-    tmp_path: Path,
+    stage: Stage,
 ) -> None:
-    stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         stage.agent.append(*(asked(f"question {number}") for number in range(30)))
         stage.agent.emit(RunStarted(), RequestStarted(1, "m"), AnswerDelta("x" * 1_360))
@@ -221,6 +209,13 @@ async def test_the_sign_of_life_stands_at_the_text_and_in_the_corner_only_when_t
         stage.view.transcript.action_go_to("home")
         await pilot.pause()
         assert "streaming 0 s" in rows(stage)[-1]
+        stage.agent.append(asked("unseen"))
+        stage.agent.emit(PermissionAsked(PermissionRequest("1", "bash", "ls", (), "why", ())))
+        await pilot.pause()
+        chip, question = stage.view.query_one(NewChip), stage.view.query_one(PermissionPrompt)
+        assert chip.display
+        assert not chip.region.overlaps(question.region), "that something is new covers no answer"
+        assert not chip.region.overlaps(stage.view.transcript.region)
 
 
 async def test_an_overflow_that_was_mended_is_no_failure_any_more() -> None:
@@ -251,20 +246,6 @@ async def test_a_burst_of_keys_after_escape_is_all_in_the_prompt(stage: Stage, t
         await pilot.pause()
         await pilot.pause()
         assert stage.main.prompt.text == text
-
-
-async def test_the_word_that_something_is_new_covers_no_answer(stage: Stage) -> None:
-    async with stage.run() as pilot:
-        stage.agent.append(*(asked(f"question {number}") for number in range(30)))
-        await pilot.pause()
-        stage.view.transcript.action_go_to("home")
-        stage.agent.append(asked("unseen"))
-        stage.agent.emit(RunStarted(), PermissionAsked(PermissionRequest("1", "bash", "ls", (), "why", ())))
-        await pilot.pause()
-        chip, question = stage.view.query_one(NewChip), stage.view.query_one(PermissionPrompt)
-        assert chip.display
-        assert not chip.region.overlaps(question.region)
-        assert not chip.region.overlaps(stage.view.transcript.region)
 
 
 async def test_the_length_of_the_gauge_does_not_change_with_its_words(stage: Stage) -> None:

@@ -185,20 +185,6 @@ def given_screen(servers: GivenServers, stage: Any, page: EquipmentPage | None =
     return EquipmentScreen(stage.main.controller, agent, page or EquipmentPage())
 
 
-async def test_the_cursor_stays_on_a_line_while_servers_change(tmp_path: Path) -> None:
-    stage, servers = make_stage(tmp_path), GivenServers()
-    async with stage.run() as pilot:
-        page = given_screen(servers, stage, EquipmentPage(LINES, "Tools"))
-        await stage.app.push_screen(page)
-        await until(lambda: page.servers.cursor == 4, pilot)
-        servers.rows = SERVERS[1:]
-        page.servers.show(servers.rows)
-        assert page.servers.cursor == 4
-        page.servers.show(())
-        await pilot.press("end")
-        await until(lambda: "ctrl+r reload settings" in screen_text(stage), pilot)
-
-
 async def test_the_login_page_is_opened_and_a_login_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,13 +1,12 @@
 """Pages of text and what /copy copies."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.content import Content
 from textual.widgets import Static
 
-from tests.support.ui_app import Stage, make_stage, run_command, screen_text, until
+from tests.support.ui_app import Stage, run_command, screen_text, until
 from tui_agent.app.copy_commands import last_code
 from tui_agent.app.frontend import Choice, LongText, TextLine
 from tui_agent.app.report_commands import todo_lines
@@ -71,17 +70,6 @@ async def test_copying(stage: Stage) -> None:
         assert "99" in stage.main.notice.message
         assert await copied("everything") == ""
         assert stage.main.notice.message.startswith("Write /copy")
-
-
-async def test_the_doctor_reports_in_the_program(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, doctor=lambda: ["✓ program  [x] tui-agent", "✗ model  none"])
-    async with stage.run() as pilot:
-        await stage.main.controller.run("doctor", "")
-        await until(lambda: "✗ model  none" in screen_text(stage), pilot)
-        assert isinstance(stage.app.screen, ReportScreen)
-        await pilot.press("escape")
-        await stage.main.controller.run("todo", "")
-        await until(lambda: "no list" in screen_text(stage), pilot)
 
 
 def test_pages() -> None:

@@ -9,7 +9,6 @@ from textual.drivers.headless_driver import HeadlessDriver
 from tests.support.ui_app import Stage, make_stage, press, until, write
 from tui_agent.agent.events import RunStarted
 from tui_agent.session.entries import ImagePart
-from tui_agent.ui.prompting.paste import PasteStore
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d494844520000000300000002080200000012f1d6"
@@ -23,13 +22,9 @@ async def test_new_line_keys_make_the_prompt_grow(stage: Stage, key: str) -> Non
         await press(pilot, "a", key, "b", key, "c")
         assert stage.main.prompt.text == "a\nb\nc"
         assert stage.main.prompt.size.height == 3
+        await press(pilot, *["x", key] * 12)
+        assert stage.main.prompt.size.height == 8, "it grows no further"
         assert stage.agent.sent == []
-
-
-async def test_the_prompt_grows_to_eight_lines_at_most(stage: Stage) -> None:
-    async with stage.run() as pilot:
-        await press(pilot, *["x", "ctrl+j"] * 12)
-        assert stage.main.prompt.size.height == 8
 
 
 async def test_blank_text_is_not_sent(stage: Stage) -> None:
@@ -78,6 +73,7 @@ async def paste(stage: object, pilot: object, text: str) -> None:
     ("text", "chip"),
     [
         ("\n".join(f"line {number}" for number in range(132)), "[pasted 132 lines]"),
+        ("x" * 2_100, "[pasted 2.1k characters]"),
         ("word @ me@x " * 100_000 + ".", "[pasted 1.2M characters]"),
     ],
 )
@@ -89,15 +85,6 @@ async def test_a_large_paste_is_a_chip_until_it_is_sent(stage: Stage, text: str,
         assert stage.main.prompt.size.height == 1
         await press(pilot, "enter")
         assert stage.agent.sent == [(f"see: {text}", False)]
-
-
-@pytest.mark.parametrize(
-    ("length", "chip"), [(2_100, "[pasted 2.1k characters]"), (5_000_000, "[pasted 5M characters]")]
-)
-def test_a_long_paste_is_told_in_short(length: int, chip: str) -> None:
-    pastes, text = PasteStore(), "x" * length
-    assert pastes.fold(text) == chip
-    assert pastes.expand(f"see {chip}") == f"see {text}"
 
 
 async def test_a_small_paste_is_text_without_control_characters(stage: Stage) -> None:
@@ -147,31 +134,21 @@ async def test_ctrl_d_quits_only_when_the_prompt_is_empty(stage: Stage) -> None:
         assert not stage.app.is_running or stage.leaving
 
 
-async def test_the_editor_edits_the_whole_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_editor_edits_the_whole_text_or_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = make_stage(tmp_path)
     editor = tmp_path / "editor.sh"
     editor.write_text('#!/bin/sh\nprintf "%s and more" "$(cat "$1")" > "$1.new" && mv "$1.new" "$1"\n')
     editor.chmod(0o755)
-    monkeypatch.setenv("VISUAL", str(editor))
+    monkeypatch.setenv("VISUAL", "/no/such/editor")
     async with stage.run() as pilot:
         monkeypatch.setattr(HeadlessDriver, "can_suspend", property(lambda _self: True))
         monkeypatch.setattr(HeadlessDriver, "suspend_application_mode", lambda _self: None, raising=False)
         monkeypatch.setattr(HeadlessDriver, "resume_application_mode", lambda _self: None, raising=False)
         await write(pilot, "text")
+        await pilot.press("ctrl+e")
+        await until(lambda: "Cannot start /no/such/editor" in stage.main.notice.message, pilot)
+        assert stage.main.prompt.text == "text"
+        monkeypatch.setenv("VISUAL", str(editor))
         await pilot.press("ctrl+e")
         await until(lambda: stage.main.prompt.text != "text", pilot)
         assert stage.main.prompt.text == "text and more"
-
-
-async def test_an_editor_that_does_not_exist_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VISUAL", "/no/such/editor")
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        monkeypatch.setattr(HeadlessDriver, "can_suspend", property(lambda _self: True))
-        monkeypatch.setattr(HeadlessDriver, "suspend_application_mode", lambda _self: None, raising=False)
-        monkeypatch.setattr(HeadlessDriver, "resume_application_mode", lambda _self: None, raising=False)
-        await write(pilot, "text")
-        await pilot.press("ctrl+e")
-        await until(lambda: stage.main.notice.message, pilot)
-        assert "Cannot start /no/such/editor" in stage.main.notice.message
-        assert stage.main.prompt.text == "text"

@@ -5,6 +5,7 @@ from tui_agent.agent.events import RunStarted
 from tui_agent.app.services import OpenRequest
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.session.records import Unsent
+from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
 # -- history ------------------------------------------------------------------------------------------------
@@ -12,8 +13,6 @@ from tui_agent.session.store import Store
 
 def remember(stage: object, *texts: str) -> None:
     store = stage.store  # type: ignore[attr-defined]
-    from tui_agent.session.session import Session
-
     session = Session(store, store.create_session("/elsewhere").id, estimate=lambda _entry: 1)
     for text in texts:
         session.append(UserEntry(parts=(TextPart(text=text),)))

@@ -33,8 +33,8 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.app import format as shown
-from tui_agent.app.commands import command_table
 from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
+from tui_agent.app.plain_text import plain, plain_preview
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import RunState, describe, describe_run
 from tui_agent.context.budget import ContextSize
@@ -46,7 +46,6 @@ from tui_agent.ui.prompting.completion import (
     merged,
     rank_files,
     rank_labels,
-    rank_names,
     token_at,
     with_directories,
 )
@@ -155,16 +154,6 @@ def test_candidates_of_several_sources_are_one_list() -> None:
     assert [candidate.label for candidate in unasked[-2:]] == ["reviewer", "scout"]
 
 
-def test_ranking_repeated_letters_ends() -> None:
-    paths = ["a" * 120 + f"/{number}/" + "ab" * 40 for number in range(300)]
-    assert len(rank_files("a" * 30 + "b", paths)) == 50
-
-
-def test_commands_rank_by_their_beginning() -> None:
-    commands = [row for row in command_table() if row.name in {"compact", "model", "mode"}]
-    assert [found.label for found in rank_names("mo", commands)] == ["/model", "/mode"]
-
-
 # -- gauge --------------------------------------------------------------------------------------------------
 
 
@@ -205,22 +194,15 @@ def test_numbers_say_when_they_are_estimated_and_high() -> None:
     assert numbers(ContextSize(0, 0, 150_000, 200_000, 0, None, 7, estimated=False)) == "150k / 200k ▲ 75%"
 
 
-def test_an_assumed_window_is_said() -> None:
+def test_words_beside_the_gauge() -> None:
     size = ContextSize(0, 0, 10, 32_768, 0, None, None, estimated=True, window_origin="assumed")
     assert extras(GaugeReading(size, 0.92, 0.004), 0) == ["$0.0040", "cache 92%", "window assumed"]
-
-
-def test_a_size_over_the_window_says_why() -> None:
-    size = ContextSize(0, 0, 40_000, 32_768, 0, None, None, estimated=True, window_origin="assumed")
-    assert extras(GaugeReading(size), 0) == ["window assumed"]
-    assert extras(GaugeReading(replace(size, window_origin="catalog")), 0) == ["estimated"]
-    assert extras(GaugeReading(replace(size, window_origin="catalog", estimated=False)), 0) == ["full"]
-
-
-def test_the_warmth_is_told_in_minutes() -> None:
-    size = ContextSize(0, 0, 10, 200_000, 0, None, None, estimated=True)
-    told = [extras(GaugeReading(size, warm_until=left), 0.0) for left in (300, 61, 60, 0)]
-    assert told == [["warm 5m"], ["warm 2m"], ["warm 1m"], ["cold"]]
+    over = replace(size, total=40_000)
+    assert extras(GaugeReading(over), 0) == ["window assumed"]
+    assert extras(GaugeReading(replace(over, window_origin="catalog")), 0) == ["estimated"]
+    assert extras(GaugeReading(replace(over, window_origin="catalog", estimated=False)), 0) == ["full"]
+    told = [extras(GaugeReading(size, warm_until=left), 0.0)[0] for left in (300, 61, 60, 0)]
+    assert told == ["warm 5m", "warm 2m", "warm 1m", "cold"]
 
 
 # -- what goes on -------------------------------------------------------------------------------------------
@@ -413,3 +395,39 @@ def test_the_letters_of_a_long_query_are_looked_for_in_bounded_time() -> None:
 
     assert found[0] == text
     assert matching(rows, "zzz aaa", str) == []
+
+
+# -- Markdown in lists ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("markdown", "read"),
+    [
+        ("**Hello!** I am *here* and ~~not~~ __there__.", "Hello! I am here and not there."),
+        ("## Goal Find it ## Next Steps 1. Test", "Goal Find it Next Steps 1. Test"),
+        ("- a `list_of_items` with **`bold`** code", "a list_of_items with bold code"),
+        ("See [the docs](https://example.com/a_b_c) and ![a picture](x.png)", "See the docs and a picture"),
+        ("`**kwargs` and `a_b_c` stay", "**kwargs and a_b_c stay"),
+        ("```python x = 1 ```", "x = 1"),
+        ("**A beginning that was cut o", "A beginning that was cut o"),
+        ("2 * 3 * 4, snake_case_name, *.py and **/*.py, C# #3", "2 * 3 * 4, snake_case_name, *.py and **/*.py, C# #3"),
+        ("Done. | | before | after | |---|:--:| | `a|b` | 1 | 2 |", "Done. · before · after · a|b · 1 · 2"),
+        ("Done. | before | after | |---|--", "Done. · before · after"),
+        ("cat x | grep y || true", "cat x | grep y || true"),
+        ("", ""),
+    ],
+)
+def test_marks_go_and_everything_else_stays(markdown: str, read: str) -> None:
+    assert plain(markdown) == read
+
+
+def test_calls_are_told_by_their_first_argument() -> None:
+    calls = 'read {"path": "src/a.py", "offset": 3} · bash {"command": "echo \\"x\\""} · ls {}'
+    assert plain_preview("assistant", calls) == 'read src/a.py · bash echo \\"x\\" · ls'
+    assert plain_preview("assistant", 'grep {"pattern": "a very long one that was c') == (
+        "grep a very long one that was c"
+    )
+
+
+def test_what_the_user_wrote_is_as_they_wrote_it() -> None:
+    assert plain_preview("user", "**why** {x}") == "**why** {x}"

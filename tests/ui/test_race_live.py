@@ -67,7 +67,7 @@ async def over(stage: RealStage, pilot: Any) -> None:
     await stage.until_text("t take", pilot)
 
 
-async def test_one_is_asked_for_followed_compared_and_taken(tmp_path: Path) -> None:
+async def test_one_is_asked_for_followed_compared_taken_and_looked_at_again(tmp_path: Path) -> None:
     stage = racing_stage(tmp_path, one_green)
     project = tmp_path / "project"
     async with stage.run((100, 30)) as pilot:
@@ -92,15 +92,6 @@ async def test_one_is_asked_for_followed_compared_and_taken(tmp_path: Path) -> N
         assert (project / "green.txt").read_text() == "by 2\n"
         await stage.until_text("· taken", pilot)
         assert isinstance(stage.harness.path()[-1], RaceEntry)
-
-
-async def test_a_race_that_is_over_is_looked_at_again_from_the_conversation(tmp_path: Path) -> None:
-    stage = racing_stage(tmp_path, one_green)
-    async with stage.run((100, 30)) as pilot:
-        await start(stage, pilot)
-        await over(stage, pilot)
-        await pilot.press("home", "t")
-        await stage.until_text("· taken", pilot)
         stage.main.view.transcript.focus()
         await pilot.press("end", "k", "o")
         await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
@@ -158,7 +149,6 @@ async def test_the_tree_shows_who_works(tmp_path: Path, size: tuple[int, int]) -
         await until(lambda: isinstance(stage.screen, TreeScreen), pilot)
         await stage.until_text("✓ same", pilot)
         text = stage.text()
-        print(text)
         assert f"● same {working}" in text
         race = stage.main.controller.race
         assert race is not None

@@ -2,13 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.ui_app import Stage, screen_text, until
+from tests.support.ui_app import Stage, make_stage, screen_text, until
+from tui_agent.agent.race.race import RaceOrder
+from tui_agent.agent.race.specs import RunnerSpec
+from tui_agent.app.race_form import ask_for_order
 from tui_agent.errors import CommandError
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import CheckResult, RaceRunner, RunnerState
+from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.race import COLUMNS_FROM, RaceScreen
 
 RED = CheckResult(exit_code=1, seconds=0.4, last_lines=("FAIL: test_ten_pieces_are_cheaper", "FAILED (failures=1)"))
@@ -69,30 +76,15 @@ class FakeRace:
 
     written = streamed
 
-    def watch(self, number: int) -> None:
-        self.asked.append(("watch", number))
+    def __post_init__(self) -> None:
+        for name in ("watch", "stop", "go_on"):
+            setattr(self, name, lambda *given, name=name: self.asked.append((name, *given)))
+        for name in ("diff", "compare", "take", "merge", "steer"):
+            setattr(self, name, partial(self.noted, name))
 
-    def stop(self, number: int | None) -> None:
-        self.asked.append(("stop", number))
-
-    def go_on(self, number: int) -> None:
-        self.asked.append(("go_on", number))
-
-    async def diff(self, number: int, other: int | None) -> None:
-        self.asked.append(("diff", number, other))
-
-    async def compare(self) -> None:
-        self.asked.append(("compare",))
-
-    async def take(self, number: int) -> bool:
-        self.asked.append(("take", number))
+    async def noted(self, *asked: Any) -> bool:
+        self.asked.append(asked)
         return True
-
-    async def merge(self, number: int) -> None:
-        self.asked.append(("merge", number))
-
-    async def steer(self, number: int, text: str) -> None:
-        self.asked.append(("steer", number, text))
 
     async def end(self) -> bool:
         raise CommandError("It can't be ended now.")
@@ -140,11 +132,9 @@ async def test_each_key_asks_the_race(stage: Stage, key: str) -> None:
         await pilot.press(key)
         await until(lambda: race.asked, pilot)
         assert race.asked == [KEYS[key]]
-        if race.asked[0][0] == "take":
-            await until(lambda: stage.app.screen is stage.main, pilot)
-        else:
+        if key != "t":  # the page is left when one was taken
             await pilot.press("escape")
-            await until(lambda: stage.app.screen is stage.main, pilot)
+        await until(lambda: stage.app.screen is stage.main, pilot)
         assert not race.listeners
 
 
@@ -208,12 +198,6 @@ async def test_what_can_not_be_done_is_said_there(stage: Stage) -> None:
         await until(lambda: "It can't be ended now." in screen_text(stage), pilot)
 
 
-async def test_one_that_waits_for_an_answer_says_so(stage: Stage) -> None:
-    async with stage.run((80, 24)) as pilot:
-        await open_race(stage, pilot, FakeRace(list(WORKING), asking=1))
-        assert "? asks you" in screen_text(stage)
-
-
 async def test_a_diff_compares_the_marked_one_with_another(stage: Stage) -> None:
     async with stage.run((80, 24)) as pilot:
         race = FakeRace(list(OVER))
@@ -221,3 +205,35 @@ async def test_a_diff_compares_the_marked_one_with_another(stage: Stage) -> None
         await pilot.press("space", "down", "d")
         await until(lambda: race.asked, pilot)
         assert race.asked == [("diff", 1, 2)]
+
+
+# -- pictures -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24)])
+def test_the_form(snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+    stage = make_stage(tmp_path)
+    runners = (RunnerSpec(), RunnerSpec("openai/gpt-5-mini", Effort.HIGH), RunnerSpec(mode="auto-edit"))
+    order = RaceOrder("give a discount: a tenth off from ten pieces on", (), runners, None, "make test")
+
+    async def act(pilot: Any) -> None:
+        await until(lambda: stage.main.view is not None and stage.main.agent is not None, pilot)
+        here, controller = RunnerSpec("anthropic/claude-sonnet-4-5", None, "build"), stage.main.controller
+        controller.soon(ask_for_order(controller, order, here, (), lambda _order: "3 runners, at most $1.20.", "Race"))
+        await until(lambda: isinstance(stage.app.screen, ChoiceScreen), pilot)
+
+    assert snap_compare(stage.app, terminal_size=size, run_before=act)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 35)])
+@pytest.mark.parametrize("over", [False, True], ids=["working", "over"])
+def test_the_table(snap_compare: Any, tmp_path: Path, size: tuple[int, int], over: bool) -> None:
+    stage = make_stage(tmp_path)
+
+    async def act(pilot: Any) -> None:
+        await until(lambda: stage.main.view is not None and stage.main.agent is not None, pilot)
+        screen = await open_race(stage, pilot, FakeRace(list(OVER if over else WORKING), asking=0 if over else 1))
+        await pilot.press("home", *(["space", "down"] if over else []))
+        await until(lambda: len(screen.details.content) > 30, pilot)
+
+    assert snap_compare(stage.app, terminal_size=size, run_before=act)

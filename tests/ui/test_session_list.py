@@ -30,6 +30,12 @@ async def shown(stage: Stage, pilot: object, count: int) -> list[str]:
     return [str(option.prompt) for option in listing.options]
 
 
+async def found(stage: Stage, pilot: object, words: str, count: int) -> list[str]:
+    await pilot.press("slash")
+    await write(pilot, words)
+    return await shown(stage, pilot, count)
+
+
 def listed(tmp_path: Path, **more: object) -> Stage:
     return make_stage(tmp_path, start=FirstView(screen="sessions"), **more)
 
@@ -41,9 +47,7 @@ async def test_a_search_shows_the_entries_and_goes_to_one(tmp_path: Path) -> Non
     make_session(stage.store, "and more")
     async with stage.run((100, 24)) as pilot:
         await shown(stage, pilot, 4)
-        await pilot.press("slash")
-        await write(pilot, "zebra")
-        rows = await shown(stage, pilot, 3)
+        rows = await found(stage, pilot, "zebra", 3)
         assert "first words" in rows[0]
         assert rows[1].strip().startswith("#4 a zebra again")
         assert rows[2].strip().startswith("#2 deep inside: a zebra")
@@ -59,9 +63,7 @@ async def test_a_found_entry_of_the_open_session_is_shown_without_opening_it_ane
         opened = len(stage.requests)
         await pilot.press("ctrl+s")
         await shown(stage, pilot, 1)
-        await pilot.press("slash")
-        await write(pilot, "zebra")
-        await shown(stage, pilot, 2)
+        await found(stage, pilot, "zebra", 2)
         called: list[int] = []
         stage.view.show_entry = called.append  # type: ignore[method-assign]
         await pilot.press("down", "enter")
@@ -107,9 +109,7 @@ async def test_subagents_sessions_are_found_and_named_as_such(tmp_path: Path) ->
     make_session(stage.store, "look for the okapi", parent=(parent.id, 1), agent="general")
     async with stage.run((110, 24)) as pilot:
         await shown(stage, pilot, 3)
-        await pilot.press("slash")
-        await write(pilot, "okapi")
-        rows = await shown(stage, pilot, 2)
+        rows = await found(stage, pilot, "okapi", 2)
         assert "subagent general" in rows[0]
 
 
@@ -119,9 +119,7 @@ async def test_hostile_words_act_on_nothing(tmp_path: Path) -> None:
     make_session(stage.store, "[bold]zebra[/] \x1b]0;x\x07 \u202e end")
     async with stage.run() as pilot:
         await shown(stage, pilot, 3)
-        await pilot.press("slash")
-        await write(pilot, "zebra")
-        rows = await shown(stage, pilot, 2)
+        rows = await found(stage, pilot, "zebra", 2)
         assert "[bold]zebra[/]" in rows[1]
         assert not set("\x1b\x07\u202e") & set("".join(rows))
 

@@ -10,13 +10,11 @@ from tui_agent.session.entries import (
     CompactionEntry,
     SummaryDetails,
     TextPart,
-    ToolMetadata,
-    ToolResultEntry,
     UserEntry,
 )
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
-from tui_agent.ui.outline import extended, facts_of, outline
+from tui_agent.ui.outline import extended, outline
 from tui_agent.ui.screens.tree import TreeScreen
 
 
@@ -174,22 +172,3 @@ def test_an_entry_that_is_told_of_late_is_not_shown_twice() -> None:
     rows = outline(Headers.of(TREE), 7, {})
     late = UserEntry(id=6, parent_id=3, preview="user 6", parts=(TextPart(text="x"),))
     assert extended(rows, late) == rows
-
-
-def test_files_add_up_and_what_a_summary_carries_counts() -> None:
-    def edit(entry_id: int, path: str, plus: int) -> ToolResultEntry:
-        metadata = ToolMetadata(path=path, diff="x", additions=plus, modified_files=(path,))
-        return ToolResultEntry(
-            id=entry_id, call_id=str(entry_id), tool="edit", status="completed", output="", metadata=metadata
-        )  # type: ignore[arg-type]
-
-    compaction = CompactionEntry(
-        id=1, summary="s", first_kept_id=None, tokens_before=2, tokens_after=1, trigger="manual",
-        details=SummaryDetails(modified_files=("old.py", "a.py")),
-    )  # fmt: skip
-    files = facts_of([compaction, edit(2, "a.py", 3), edit(3, "b.py", 1), edit(4, "a.py", 2)]).files
-    assert [(file.path, file.additions, file.entry_id) for file in files] == [
-        ("old.py", 0, 1),
-        ("b.py", 1, 3),
-        ("a.py", 5, 4),
-    ]

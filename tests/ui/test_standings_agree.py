@@ -1,7 +1,6 @@
 """After whatever changes the context, margin, tree, map and gauge say the same of every entry, and it is true."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,7 +11,6 @@ from tests.support.fake_agent import FakeAgent
 from tests.support.thoroughness import examples
 from tests.support.transcript import Shown, shown
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.events import AgentEvent
 from tui_agent.context.compaction import with_summary
 from tui_agent.context.context_status import Standing, together
 from tui_agent.context.context_status_cache import standings
@@ -156,16 +154,13 @@ def check_margin(view: Shown, agent: FakeAgent) -> None:
             if isinstance(block, CardBlock) and block.entry:
                 assert block.tokens == agent.counter.entry(agent.session.entry(entry_id))
                 assert ("restore" in block.actions) == (entry_id in found.edited and expected is not Standing.PINNED)
-    rules = [index for index in range(len(model)) for block in model.item(index).blocks if _is_rule(block, found)]
+    key = f"compaction:{found.compaction}"
+    rules = [index for index in range(len(model)) for block in model.item(index).blocks if block.key == key]
     assert len(rules) == bool(found.compaction)
     kept = [entry_id for entry_id in model.ids if found.boundary <= entry_id]
     for index in rules:
         before = [at for at in range(index) if model.ids[at] >= found.boundary]
         assert not kept or all(not model.item(at).shown for at in before)
-
-
-def _is_rule(block: object, found: object) -> bool:
-    return getattr(block, "key", "") == f"compaction:{found.compaction}"  # type: ignore[attr-defined]
 
 
 def check_tree(agent: FakeAgent) -> None:
@@ -205,18 +200,14 @@ def check_map_and_gauge(agent: FakeAgent) -> None:
     assert sum(parts.values()) == shown_map.size.history
 
 
-async def play(steps: list[tuple[str, int]], directory: Path, check: Callable[[Shown, FakeAgent], None]) -> None:
+async def play(steps: list[tuple[str, int]], directory: Path) -> None:
     store = Store(directory / "sessions.db")
     try:
         session = Session(store, store.create_session(directory).id, estimate=TokenCounter(MODEL).entry)
         agent = FakeAgent(session, MODEL)
         agent.size = Agent.context_size(agent)
         async with shown(None, (80, 24)) as view:
-
-            def heard(event: AgentEvent) -> None:
-                view.pane.apply(event)
-
-            agent.channel.subscribe(heard)
+            agent.channel.subscribe(view.pane.apply)
             view.pane.open(agent)
             actor = Actor(agent)
             for action, number in steps:
@@ -224,20 +215,16 @@ async def play(steps: list[tuple[str, int]], directory: Path, check: Callable[[S
                 if action == "reopen":
                     view.pane.reopen()
                 await view.pilot.pause()
-                check(view, agent)
+                check_truth(agent)
+                check_margin(view, agent)
+                check_tree(agent)
+                check_map_and_gauge(agent)
     finally:
         store.close()
-
-
-def check_all(view: Shown, agent: FakeAgent) -> None:
-    check_truth(agent)
-    check_margin(view, agent)
-    check_tree(agent)
-    check_map_and_gauge(agent)
 
 
 @settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=actions)
 def test_margin_tree_map_and_gauge_agree(steps: list[tuple[str, int]]) -> None:
     with TemporaryDirectory() as name:
-        asyncio.run(play(steps, Path(name), check_all))
+        asyncio.run(play(steps, Path(name)))

@@ -85,21 +85,6 @@ async def test_it_is_watched_while_it_works_and_the_parent_goes_on(tmp_path: Pat
         assert stage.harness.agent.running
 
 
-async def test_it_is_read_after_it_ended_and_the_list_stays_tidy(tmp_path: Path) -> None:
-    stage = stage_with_tasks(tmp_path, Reply("views.py:12 drops it."))
-    async with stage.run() as pilot:
-        await stage.say("where is it lost?", pilot)
-        await stage.until_text("It is in views.py.", pilot)
-        await enter_card(stage, pilot)
-        await until(lambda: isinstance(stage.screen, BranchScreen), pilot)
-        await stage.until_text("views.py:12 drops it.", pilot)
-        assert "done" in stage.text()
-        await pilot.press("escape")
-        await stage.main.controller.run("sessions", "")
-        await stage.until_text("where is it", pilot)
-        assert "Find where" not in stage.text()
-
-
 async def test_in_the_tree_it_hangs_folded_under_its_call_and_is_entered_and_not_gone_to(tmp_path: Path) -> None:
     stage = stage_with_tasks(tmp_path, Reply("views.py:12 drops it."))
     async with stage.run() as pilot:

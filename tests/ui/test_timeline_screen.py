@@ -87,29 +87,15 @@ async def test_what_was_sent_cannot_be_changed(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
     async with stage.run() as pilot:
         screen = await opened(stage, pilot)
-        leaf = stage.harness.session.leaf
-        await pilot.press("left", "left")
+        leaf, last = stage.harness.session.leaf, screen.plot.cursor
+        await pilot.press("tab", "left_square_bracket", "left_square_bracket", "left_square_bracket")
+        await pilot.press("right_square_bracket")
+        assert screen.plot.cursor == last - 2
+        assert screen.blocks.has_focus
         await settled(screen, pilot)
         await pilot.press("x")
         assert "only the next one can be changed" in stage.text()
         assert stage.harness.session.leaf == leaf
-
-
-async def test_enter_opens_the_tree_at_that_entry_and_back_comes_the_map(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
-        screen = await opened(stage, pilot)
-        await pilot.press("left", "left", "left")
-        await settled(screen, pilot)
-        answer = step(screen).answer
-        await press(pilot, "enter")
-        assert isinstance(stage.screen, TreeScreen)
-        line = stage.screen.session_tree.line
-        assert line is not None
-        assert line.ids[0] <= answer <= line.ids[1]
-        await press(pilot, "escape")
-        assert stage.screen is screen
-        assert step(screen).answer == answer
 
 
 async def test_the_mouse_does_the_same(tmp_path: Path) -> None:
@@ -120,23 +106,15 @@ async def test_the_mouse_does_the_same(tmp_path: Path) -> None:
         x = 7 + screen.plot.edges[column]
         await pilot.click(screen.plot, offset=(x, 1))
         assert step(screen).marks[0] is Mark.PRUNE
+        answer = step(screen).answer
         await pilot.click(screen.plot, offset=(x, 1), times=2)
         await pilot.pause()
         assert isinstance(stage.screen, TreeScreen)
-
-
-async def test_brackets_step_while_the_blocks_have_the_keys(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
-        screen = await opened(stage, pilot)
-        await pilot.press("tab")
-        assert screen.blocks.has_focus
-        last = screen.plot.cursor
-        await pilot.press("left_square_bracket", "left_square_bracket")
-        assert screen.plot.cursor == last - 2
-        await pilot.press("right_square_bracket")
-        assert screen.plot.cursor == last - 1
-        assert screen.blocks.has_focus
+        line = stage.screen.session_tree.line
+        assert line is not None
+        assert line.ids[0] <= answer <= line.ids[1]
+        await press(pilot, "escape", "enter")
+        assert isinstance(stage.screen, TreeScreen), "Enter opens it, too"
 
 
 async def test_it_follows_the_session_and_keeps_the_step_one_looks_at(tmp_path: Path) -> None:

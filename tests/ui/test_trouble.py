@@ -13,11 +13,10 @@ from textual.screen import Screen
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
 from tests.support.stores import open_store
 from tests.support.thoroughness import NIGHTLY
-from tests.support.ui_app import press, run_command, until
+from tests.support.ui_app import press, run_command
 from tui_agent.app.commands import command_table
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
-from tui_agent.ui.widgets.notice import NoticeLine
 
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "mode": ("", "plan", "auto-edit"),
@@ -32,8 +31,6 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "theme": ("textual-dark",),
 }
 """What is typed after a command; the others are run without anything."""
-LEAVING = {"quit"}
-"""Commands that end the program, which is what they are for."""
 SKIPPED_KEYS = {"ctrl+q", "ctrl+c", "ctrl+d", "ctrl+z", "ctrl+e"}
 """Keys that quit, suspend or start an editor."""
 
@@ -124,7 +121,7 @@ async def test_every_command_goes_on_in_trouble(
     async with stage.run(after=["look at it"]) as pilot:
         with trouble(stage):
             for command in command_table():
-                for argument in () if command.name in LEAVING else ARGUMENTS.get(command.name, ("",)):
+                for argument in () if command.name == "quit" else ARGUMENTS.get(command.name, ("",)):
                     await run_command(stage, pilot, command.name, argument)
                     assert stage.app.is_running, command.name
                     assert defects(caplog.records) == [], command.name
@@ -139,7 +136,7 @@ async def test_every_key_of_every_page_goes_on_in_trouble(
     async with stage.run(after=["look at it"]) as pilot:
         with trouble(stage):
             for command in command_table():
-                if command.name in LEAVING:
+                if command.name == "quit":
                     continue
                 await run_command(stage, pilot, command.name, "")
                 for key in keys_of(stage.screen, tried) if stage.screen is not stage.main else ():
@@ -149,12 +146,3 @@ async def test_every_key_of_every_page_goes_on_in_trouble(
                     if stage.screen is stage.main:
                         await run_command(stage, pilot, command.name, "")
                 await leave_pages(stage, pilot)
-
-
-@pytest.mark.parametrize("trouble", [locked, read_only], ids=["locked", "read only"])
-async def test_shift_tab_says_why_the_mode_stays(stage: RealStage, trouble: Trouble) -> None:
-    async with stage.run(after=["look at it"]) as pilot:
-        with trouble(stage):
-            await pilot.press("shift+tab")
-            await until(lambda: stage.main.query_one(NoticeLine).message, pilot)
-            assert stage.harness.agent.mode == stage.main.status.mode == "build"

@@ -82,20 +82,6 @@ async def test_escape_from_undo_is_no_undo(tmp_path: Path) -> None:
         assert on_disk(root) == AFTER
 
 
-async def test_undo_after_a_restart_asks_because_nobody_knows_what_the_move_did(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path, planting=plant_files)
-    root = write_files(stage)
-    async with stage.run((100, 30)) as pilot:
-        plan = await stage.agent.files.plan(stage.names["before"])
-        await stage.agent.navigator.go(stage.names["before"])
-        await stage.agent.files.restore(plan)
-        await stage.open("u")
-        await stage.asked(ChoiceScreen)
-        await pilot.press("down", "enter")
-        await until(lambda: stage.session.leaf == stage.names["leaf"], pilot)
-        await until(lambda: on_disk(root) == AFTER, pilot)
-
-
 async def test_d_shows_how_files_differ_from_there_to_here(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, planting=plant_files)
     write_files(stage)

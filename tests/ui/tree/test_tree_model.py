@@ -63,13 +63,6 @@ def leaf_of(headers: Sequence[EntryHeader]) -> int | None:
 
 @settings(max_examples=examples(50))
 @given(trees())
-def test_every_entry_has_one_row_when_everything_is_shown(headers: list[EntryHeader]) -> None:
-    outline = unfolded(tree_of(headers, leaf_of(headers)), TreeOptions(Filter.EVERYTHING))
-    assert sorted(first for first, _ in lines(outline)) == [one.id for one in headers]
-
-
-@settings(max_examples=examples(50))
-@given(trees())
 def test_every_entry_can_be_reached_from_the_folds_at_first(headers: list[EntryHeader]) -> None:
     index = tree_of(headers, leaf_of(headers))
     outline = Outline(index, TreeOptions(Filter.EVERYTHING))
@@ -83,32 +76,22 @@ def test_every_entry_can_be_reached_from_the_folds_at_first(headers: list[EntryH
 
 @settings(max_examples=examples(50))
 @given(trees(), st.sampled_from(list(Filter)))
-def test_parents_stand_above_their_children(headers: list[EntryHeader], wanted: Filter) -> None:
-    outline = unfolded(tree_of(headers, None), TreeOptions(wanted, {one.id: "x" for one in headers[::3]}))
-    place = {entry: y for y, (first, last) in enumerate(lines(outline)) for entry in (first, last)}
+def test_parents_stand_above_their_children_and_all_can_be_shown(headers: list[EntryHeader], wanted: Filter) -> None:
+    outline = unfolded(tree_of(headers, leaf_of(headers)), TreeOptions(wanted, {one.id: "x" for one in headers[::3]}))
+    rows = lines(outline)
+    if wanted is Filter.EVERYTHING:
+        assert sorted(first for first, _ in rows) == [one.id for one in headers]
+    place = {entry: y for y, (first, last) in enumerate(rows) for entry in (first, last)}
     for one in headers:
         if one.id in place and one.parent_id in place:
             assert place[one.parent_id] <= place[one.id]
 
 
 @settings(max_examples=examples(50))
-@given(trees(), st.data())
-def test_folding_keeps_the_order_of_what_is_left(headers: list[EntryHeader], data: st.DataObject) -> None:
-    index = tree_of(headers, leaf_of(headers))
-    whole = unfolded(index, TreeOptions())
-    keys = data.draw(st.sets(st.sampled_from([one.key for one in index.segments]))) if index.segments else set()
-    folds = {one.key: one.key in keys for one in index.segments}
-    folded = Outline(index, TreeOptions(folds=folds), whole)
-    left = lines(folded)
-    rest = iter(lines(whole))
-    assert all(one in rest for one in left), "a subsequence"
-    assert Outline(index, TreeOptions(folds=dict.fromkeys(folds, False)), folded).total == whole.total
-
-
-@settings(max_examples=examples(50))
 @given(trees())
-def test_totals_are_those_of_the_branch(headers: list[EntryHeader]) -> None:
-    index = tree_of(headers, None, {one.id: 0.5 for one in headers})
+def test_totals_are_those_of_the_branch_and_the_path_is_marked(headers: list[EntryHeader]) -> None:
+    leaf = leaf_of(headers)
+    index = tree_of(headers, leaf, {one.id: 0.5 for one in headers})
     below: dict[int, int] = {one.id: 1 for one in headers}
     for one in reversed(headers):
         if one.parent_id in below:
@@ -117,15 +100,7 @@ def test_totals_are_those_of_the_branch(headers: list[EntryHeader]) -> None:
         assert segment.count == below[segment.key]
         assert segment.tokens == segment.count
         assert segment.cost == pytest.approx(segment.count * 0.5)
-
-
-@settings(max_examples=examples(50))
-@given(trees())
-def test_the_path_to_the_leaf_is_marked(headers: list[EntryHeader]) -> None:
-    leaf = leaf_of(headers)
-    index = tree_of(headers, leaf)
-    parents = {one.id: one.parent_id for one in headers}
-    path: set[int] = set()
+    parents, path = {one.id: one.parent_id for one in headers}, set[int]()
     while leaf in parents:
         path.add(leaf)
         leaf = parents[leaf]
@@ -152,36 +127,32 @@ def test_hits_go_from_top_to_bottom_and_around(headers: list[EntryHeader], data:
         assert hits.entry(-1) == hits.entry(hits.total - 1)
 
 
-def drawn(outline: Outline) -> list[str]:
-    found = []
-    for y in range(outline.total):
-        line = outline.line(y)
-        assert line is not None
-        text = "⊞" if line.what is LineKind.FOLD else str(line.entry)
-        found.append(f"{line.guide}{text}")
-    return found
-
-
-def test_only_branch_points_indent() -> None:
-    trunk = chain("user", "assistant")
-    one = chain("user", "assistant", first=3, parent=2)
-    other = chain("user", "assistant", first=5, parent=2)
-    index = tree_of([*trunk, *one, *other], 4)
-    assert drawn(Outline(index, TreeOptions())) == ["1", "2", "├─3", "│ 4", "└─5", "  6"]
-
-
-def test_a_branch_the_filter_hides_takes_its_branch_point_along() -> None:
-    trunk = chain("user", "assistant")
-    tools, answer = chain("tool_result", first=3, parent=2), chain("user", "assistant", first=4, parent=2)
-    index = tree_of([*trunk, *tools, *answer], 5)
-    assert drawn(Outline(index, TreeOptions(Filter.NO_TOOLS))) == ["1", "2", "4", "5"]
-
-
-def test_branches_of_an_entry_that_is_hidden_hang_where_it_would() -> None:
-    trunk, quiet = chain("user"), chain("checkpoint", first=2, parent=1)
-    one, other = chain("user", first=3, parent=2), chain("user", first=4, parent=2)
-    index = tree_of([*trunk, *quiet, *one, *other], 3)
-    assert drawn(Outline(index, TreeOptions())) == ["1", "├─3", "└─4"]
+@pytest.mark.parametrize(
+    ("headers", "wanted", "drawn"),
+    [
+        (  # only branch points indent
+            [*chain("user", "assistant"), *chain("user", "call", first=3, parent=2), *chain("user", first=5, parent=2)],
+            Filter.DEFAULT,
+            ["1", "2", "├─3", "│ 4", "└─5"],
+        ),
+        (  # a branch that the filter hides takes its branch point along
+            [*chain("user", "assistant", "tool_result"), *chain("user", "assistant", first=4, parent=2)],
+            Filter.NO_TOOLS,
+            ["1", "2", "4", "5"],
+        ),
+        (  # branches of an entry that is hidden hang where it would
+            [*chain("user", "checkpoint", "user"), *chain("user", first=4, parent=2)],
+            Filter.DEFAULT,
+            ["1", "├─3", "└─4"],
+        ),
+        # several roots are branches of nothing
+        ([*chain("user", "assistant"), *chain("user", first=3)], Filter.DEFAULT, ["├─1", "│ 2", "└─3"]),
+    ],
+)
+def test_what_branches_and_what_does_not(headers: list[EntryHeader], wanted: Filter, drawn: list[str]) -> None:
+    outline = Outline(tree_of(headers, headers[-1].id), TreeOptions(wanted))
+    found = [line for y in range(outline.total) if (line := outline.line(y)) is not None]
+    assert [f"{line.guide}{line.entry}" for line in found] == drawn
 
 
 def test_attempts_that_failed_beside_the_path_are_no_branches() -> None:
@@ -192,11 +163,6 @@ def test_attempts_that_failed_beside_the_path_are_no_branches() -> None:
     assert index.branches(lambda _id: False) == 3
     assert index.branches(lambda entry_id: entry_id == 2) == 2
     assert tree_of([*trunk, *failed], 2).branches(lambda _id: True) == 1, "where one is counts"
-
-
-def test_several_roots_are_branches_of_nothing() -> None:
-    index = tree_of([*chain("user", "assistant"), *chain("user", first=3)], 3)
-    assert drawn(Outline(index, TreeOptions())) == ["├─1", "│ 2", "└─3"]
 
 
 def test_an_answer_that_says_something_before_its_calls_has_a_row() -> None:

@@ -28,13 +28,10 @@ async def test_a_message_of_the_user_goes_back_into_the_prompt(stage: TreeStage)
             lambda: "built from a constant" in stage.conversation() and "added tests" not in stage.conversation(), pilot
         )
         assert not stage.client.requests
-
-
-async def test_c_continues_from_a_message_of_the_user(stage: TreeStage) -> None:
-    async with stage.opened(at="test"):
-        await stage.go(key="c")
+        await stage.open("c", at="test")
+        await stage.closed()
         assert stage.session.leaf == stage.names["test"]
-        assert stage.stage.main.prompt.text == ""
+        assert stage.stage.main.prompt.text == "", "it is continued after"
 
 
 async def test_the_first_message_leads_to_an_empty_conversation(tmp_path: Path) -> None:
@@ -245,28 +242,3 @@ async def test_label_command_labels_the_leaf(stage: TreeStage) -> None:
         await until(lambda: isinstance(stage.top, LineScreen), pilot)
         await pilot.press("s", "enter")
         await until(lambda: stage.session.labels().get(stage.names["leaf"]) == "s", pilot)
-
-
-async def test_undo_twice_after_a_move_and_a_turn_takes_back_the_turn_and_then_the_move(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path, [Reply("Done instead.")])
-    names, controller = stage.names, stage.stage.main.controller
-    async with stage.opened(at="test") as pilot:
-        await stage.go()
-        stage.stage.main.prompt.reset()
-        await controller.outbox.send("do it another way")
-        await stage.agent.wait_idle()
-        turn = stage.session.leaf
-        await pilot.pause()
-        await controller.run("undo", "")
-        head = stage.session.leaf
-        assert head == names["fork"]
-        assert stage.stage.main.prompt.text == "do it another way"
-        await controller.run("undo", "")
-        assert stage.session.leaf == names["leaf"], "the move, and no older turn"
-        assert stage.stage.main.prompt.text == ""
-        await controller.run("redo", "")
-        assert stage.session.leaf == head
-        assert stage.stage.main.prompt.text == "do it another way"
-        await controller.run("redo", "")
-        assert stage.session.leaf == turn
-        await pilot.pause()

@@ -3,8 +3,6 @@
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from tests.support.tree_stage import TreeStage, answered, said, tree_stage
 from tests.support.ui_app import until, write
 from tui_agent.session.entries import AssistantEntry, ReasoningPart
@@ -14,21 +12,6 @@ from tui_agent.ui.widgets.tree.rows import Filter
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
 
 # -- looking ------------------------------------------------------------------------------------------------
-
-
-async def test_it_opens_where_one_is_with_the_other_branch_folded(stage: TreeStage) -> None:
-    async with stage.run((100, 24)) as pilot:
-        await pilot.press("ctrl+t")
-        await until(lambda: stage.is_open and stage.screen.is_mounted and stage.tree.size.height, pilot)
-        await pilot.pause()
-        assert stage.at() == stage.names["leaf"]
-        rows = stage.rows()
-        assert len(rows) == 7
-        assert '● grep "next=" · ● read views.py · ● edit views.py' in rows[1]
-        assert rows[3].startswith("█├─• You: write a test for it")
-        assert "[green]" in rows[3]
-        assert rows[4].endswith("◀ here")
-        assert rows[6].strip() == "⊞ 23 entries · [compaction 96k → 14k]"
 
 
 async def test_arrows_move_fold_and_jump(stage: TreeStage) -> None:
@@ -61,31 +44,6 @@ async def test_arrows_move_fold_and_jump(stage: TreeStage) -> None:
         assert stage.tree.cursor == 6
         await pilot.press("pageup", "up")
         assert stage.tree.cursor == 0
-
-
-async def test_moving_repaints_two_lines(stage: TreeStage, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with stage.opened(size=(90, 24)) as pilot:
-        drawn: list[int] = []
-        render = SessionTree.render_line
-        monkeypatch.setattr(SessionTree, "render_line", lambda self, y: drawn.append(y) or render(self, y))  # type: ignore[func-returns-value]
-        await pilot.press("up")
-        await until(lambda: len(drawn) >= 2, pilot)
-        assert sorted(drawn) == [3, 4]
-
-
-async def test_the_filter_goes_round(stage: TreeStage) -> None:
-    async with stage.opened() as pilot:
-        shown: dict[Filter, int] = {}
-        for _ in Filter:
-            await pilot.press("ctrl+o")
-            shown[stage.tree.view.filter] = len(stage.rows())
-        assert shown == {
-            Filter.NO_TOOLS: 6,
-            Filter.USER_ONLY: 4,
-            Filter.LABELLED: 1,
-            Filter.EVERYTHING: 13,
-            Filter.DEFAULT: 7,
-        }
 
 
 async def test_the_preview_follows_and_tells_the_facts(stage: TreeStage) -> None:

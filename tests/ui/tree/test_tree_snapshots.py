@@ -12,7 +12,6 @@ from tests.support.thoroughness import pictures
 from tests.support.tree_stage import TreeStage, answered, plant, plant_files, said, tree_stage, write_files
 from tests.support.ui_app import until, write
 from tui_agent.session.session import Session
-from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.tree import SummarisingScreen
 
@@ -80,22 +79,11 @@ async def _leaving(stage: TreeStage, pilot: Any) -> None:
     await stage.asked()
 
 
-async def _only_files(stage: TreeStage, pilot: Any) -> None:
-    write_files(stage)
-    await pilot.press("escape")
-    await stage.stage.main.controller.run("undo", "")
-    await stage.asked(ChoiceScreen)
-
-
 async def _diff(stage: TreeStage, pilot: Any) -> None:
     write_files(stage)
     await stage.highlight("before")
     await pilot.press("d")
     await stage.asked(DiffScreen)
-
-
-async def _changed_files(stage: TreeStage, pilot: Any) -> None:
-    await stage.highlight("fix")
 
 
 async def _summarising(stage: TreeStage, pilot: Any) -> None:
@@ -114,10 +102,6 @@ async def _working(stage: TreeStage, pilot: Any) -> None:
     await pilot.press("enter")
 
 
-async def _keys(_stage: TreeStage, pilot: Any) -> None:
-    await pilot.press("question_mark")
-
-
 Act = Callable[[TreeStage, Any], Awaitable[None]]
 STATES: dict[str, Act] = {
     "opened": _nothing,
@@ -129,13 +113,9 @@ STATES: dict[str, Act] = {
     "leaving": _leaving,
     "summarising": _summarising,
     "working": _working,
-    "keys": _keys,
     "wide": _nothing,
-    "only-files": _only_files,
     "diff": _diff,
-    "changed-files": _changed_files,
 }
-WITH_FILES = {"only-files", "diff", "changed-files"}
 PICTURES = pictures(
     *((name, SMALL, DARK) for name in STATES),
     ("unfolded", LARGE, DARK),
@@ -143,7 +123,7 @@ PICTURES = pictures(
     ("wide", NARROW, DARK),
     ("unfolded", SMALL, ANSI),
     nightly=(
-        *((name, LARGE, DARK) for name in ("opened", "wide", *sorted(WITH_FILES))),
+        *((name, LARGE, DARK) for name in ("opened", "wide", "diff")),
         ("opened", LARGE, LIGHT),
         ("unfolded", SMALL, LIGHT),
         ("opened", NARROW, DARK),
@@ -155,7 +135,7 @@ PICTURES = pictures(
 @pytest.mark.parametrize(("name", "size", "theme"), PICTURES)
 def test_picture(snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, int], theme: str) -> None:
     hangs = name in {"summarising", "working"}
-    planting = wide if name == "wide" else plant_files if name in WITH_FILES else plant
+    planting = wide if name == "wide" else plant_files if name == "diff" else plant
     stage = tree_stage(tmp_path, HANGING if hangs else (), theme=theme, planting=planting)
 
     async def act(pilot: Any) -> None:
