@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_agent.context.settings import TruncationSettings
-from tui_agent.context.truncation import OutputLimits, cut_middle, error_looking, limits_for, most_informative, truncate
+from tui_agent.context.truncation import OutputLimits, error_looking, limits_for, most_informative, truncate
 
 ROOMY = OutputLimits(lines=2_000, bytes=50 * 1024, line_chars=2_000, tokens=20_000)
 
@@ -109,14 +109,6 @@ def test_no_output_exceeds_its_limits_and_counts_are_exact(rows, keep, size, cou
         assert cut.truncation.kept_lines <= cut.truncation.total_lines
     else:
         assert cut.text == text
-
-
-@given(st.text(max_size=400), st.integers(1, 300))
-def test_cut_middle_never_exceeds_its_length(text, chars):
-    cut = cut_middle(text, chars)
-
-    assert len(cut) <= chars
-    assert len(text) > chars or cut == text
 
 
 NOISE = 1_500

@@ -68,7 +68,7 @@ def test_whoever_is_taken_over_is_told_and_can_only_read_until_it_takes_it_back(
         other.append(said("no"))
 
 
-def test_a_killed_program_holds_nothing(session: Session) -> None:
+def test_a_killed_program_holds_nothing_and_no_lock_files_are_left_behind(session: Session, reopen: Reopen) -> None:
     program = (
         "import sys; from pathlib import Path; from tui_agent.session.store import Store\n"
         "from tui_agent.session.session import Session\n"
@@ -86,8 +86,6 @@ def test_a_killed_program_holds_nothing(session: Session) -> None:
     assert session.info.held_by is None
     session.hold()
 
-
-def test_no_lock_files_are_left_behind(session: Session, reopen: Reopen) -> None:
     locks = session.store.path.with_name("sessions.db.locks")
     session.hold()
     other = reopen(session)

@@ -384,7 +384,7 @@ def test_a_damaged_message_stops_its_session_and_no_other(store: Store, tmp_path
     assert partly.entries < len(first.entries)
 
 
-def test_a_database_of_one_damaged_session_says_so(store: Store, tmp_path):
+def test_a_database_of_one_damaged_session_says_so(tmp_path):
     path = opencode(tmp_path)
     damage(path, "UPDATE message SET data = '{not json'")
     with pytest.raises(ImportRefused, match="message 1: it is not JSON"):
