@@ -80,7 +80,8 @@ class ErrorBoundary(App[Result]):
         page = _page_of(node)
         building = isinstance(message, _BUILDING)
         about = self.screen if node is self else page  # the application runs the actions of keys
-        if isinstance(error, NoMatches) and about is not None and not building and not _is_whole(about):
+        parts = [about, *about.walk_children()] if about is not None and isinstance(error, NoMatches) else []
+        if about is not None and not building and not all(part.is_running for part in parts):
             log.info("Not done, the page is not there yet: %s", error)
             if isinstance(message, events.Key) and message.key == "escape" and about is not self.screen_stack[0]:
                 self.call_later(_close, about)
@@ -184,10 +185,6 @@ def _page_of(node: object) -> Screen[Any] | None:
     while node is not None and not isinstance(node, Screen):
         node = getattr(node, "_parent", None)
     return node
-
-
-def _is_whole(page: Screen[Any]) -> bool:
-    return page.is_running and all(part.is_running for part in page.walk_children())
 
 
 def _is_asked_for(message: Message | None) -> bool:

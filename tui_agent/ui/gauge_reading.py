@@ -1,12 +1,11 @@
 """What the gauge shows of an agent's next request."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import LiveAnswer
 from tui_agent.app.run_state import CHARACTERS_PER_TOKEN
-from tui_agent.session.entries import AssistantEntry, Entry
+from tui_agent.session.entries import AssistantEntry
 from tui_agent.ui.widgets.gauge import GaugeReading
 
 
@@ -16,8 +15,13 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
     cost, shares = agent.session_cost(), agent.inspector.shares()
     cache = agent.inspector.known_cache()
     warm = None if cache is None else now + cache.seconds_left if cache.warm else 0.0
-    size, share = agent.context_size(), cache_share(path)
-    return GaugeReading(size, share, cost, warm, shares, has_summary=agent.context.has_summary, can_compact=True)
+    usages = [entry.usage for entry in path if isinstance(entry, AssistantEntry) and entry.usage is not None]
+    known = [usage for usage in usages if usage.prompt]
+    # Unknown as long as nothing was read from the provider's cache: many have none.
+    share = known[-1].cache_read / known[-1].prompt if any(usage.cache_read for usage in known) else None
+    return GaugeReading(
+        agent.context_size(), share, cost, warm, shares, has_summary=agent.context.has_summary, can_compact=True
+    )
 
 
 def with_live(reading: GaugeReading, live: LiveAnswer) -> GaugeReading:
@@ -26,15 +30,3 @@ def with_live(reading: GaugeReading, live: LiveAnswer) -> GaugeReading:
     size, more = reading.size, written // CHARACTERS_PER_TOKEN
     grown = replace(size, history=size.history + more, total=size.total + more, estimated=True)
     return replace(reading, size=grown)
-
-
-def cache_share(path: Sequence[Entry]) -> float | None:
-    """Return which part of the last request was read from the provider's cache.
-
-    None when that is unknown, and as long as nothing was: many providers have no cache.
-    """
-    usages = [entry.usage for entry in path if isinstance(entry, AssistantEntry) and entry.usage is not None]
-    known = [usage for usage in usages if usage.prompt]
-    if not any(usage.cache_read for usage in known):
-        return None
-    return known[-1].cache_read / known[-1].prompt

@@ -49,7 +49,11 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
     match page:
         case frontend.Report():
             at = page.lines.index(page.at) if page.at else 0
-            return ReportScreen(page.title, _content(page), at)
+            lines = [
+                Content(visible(line)).stylize("bold") if isinstance(line, frontend.Heading) else Content(line)
+                for line in page.lines
+            ]
+            return ReportScreen(page.title, Content("\n").join(lines), at)
         case frontend.Output():
             return ViewerScreen(page.title, page.text)
         case frontend.DiffPage():
@@ -96,11 +100,3 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
             return PermissionsScreen(agent.tools.gate, controller.services)
         case _:
             raise NotImplementedError(page)
-
-
-def _content(report: frontend.Report) -> Content:
-    lines = [
-        Content(visible(line)).stylize("bold") if isinstance(line, frontend.Heading) else Content(line)
-        for line in report.lines
-    ]
-    return Content("\n").join(lines)

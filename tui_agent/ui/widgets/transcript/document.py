@@ -18,11 +18,11 @@ from tui_agent.ui.widgets.transcript.code import CHUNK, Code
 from tui_agent.ui.widgets.transcript.flows import CodeFlow, Flow, LineBuilder, TextFlow
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.markdown import (
+    BLANK,
     SEGMENT,
     FlowMaker,
     TopBlock,
     fence_lines,
-    is_blank,
     language_of,
     parse_blocks,
     split_paragraph,
@@ -193,7 +193,7 @@ class MarkdownDocument:
         return FlowMaker(
             lines,
             base=self._base,
-            blank_before=starts_line and is_blank(source[source.rfind("\n", 0, end) + 1 : end]),
+            blank_before=starts_line and BLANK.match(source, source.rfind("\n", 0, end) + 1, end) is not None,
             previous=self._previous,
             number=number,
             references=self._new_references(),

@@ -192,7 +192,14 @@ class LiveFeed:
 
     def _append_before_live(self, entry: Entry) -> None:
         around = BuildContext(size_of=self._model.size_of, load=self._model.source.load)
-        if isinstance(entry, ShellEntry) and (place := self._running_shell(entry.command)) is not None:
+        shell = None
+        if isinstance(entry, ShellEntry):
+            # The card of the command while it ran, if nothing came after it.
+            cards = self._cards.items()
+            shown = (call for call, (at, card) in cards if card.is_shell(entry.command) and at == self._end - 1)
+            shell = next(shown, None)
+        if shell is not None:
+            place, _ = self._cards.pop(shell)
             self._model.replace(place, entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
             self._model.pinned.discard(place)
             self.changed.add(place)
@@ -210,14 +217,6 @@ class LiveFeed:
             before, kind = self._model.ids[place - 1], self._model.kinds[place - 1]
             self._model.replace(place - 1, before, kind, Item(before, kind, []))
             self.changed.add(place - 1)
-
-    def _running_shell(self, command: str) -> int | None:
-        """Return the place of the card of a command of the user's own, if nothing came after it; the card is done."""
-        for call_id, (place, card) in self._cards.items():
-            if card.is_shell(command) and place == self._end - 1:
-                del self._cards[call_id]
-                return place
-        return None
 
     def _push(self, entry_id: int, kind: str, item: Item | None) -> int:
         """Append an item; the answer being streamed stays the last one."""

@@ -40,7 +40,8 @@ _SAFE_LINK: Final = re.compile(r"https?://[\x21-\x7e]{1,2000}\Z")
 _LANGUAGE: Final = re.compile(r"[\w+#.-]+")
 _MATH: Final = re.compile(r"\$[^\s$][^$\n]{0,400}?(?<![\s\\])\$(?!\d)|\\\((?=[^\n]{1,400}?\\[\w,;:!]).{1,400}?\\\)")
 _MATH_SPACE: Final = re.compile(r"\\[,;:! ]")
-_BLANK: Final = re.compile(r"[ \t>]*\Z")
+BLANK: Final = re.compile(r"[ \t>]*\Z")
+"""A line of source that holds nothing but white space and marks of quotes."""
 
 
 @lru_cache(maxsize=1)
@@ -343,7 +344,7 @@ class FlowMaker:
             return False
         if not self._containers:
             return True
-        blank = self._blank_before if line == 0 else is_blank(self._source[line - 1])
+        blank = self._blank_before if line == 0 else BLANK.match(self._source[line - 1]) is not None
         return blank or (previous == "heading" or kind in {"table", "heading"})
 
     def _table(self, tokens: "Sequence[Token]", line: int) -> None:
@@ -361,11 +362,6 @@ class FlowMaker:
                     alignments.append(cast("Alignment", style.removeprefix("text-align:")))
         gap = self.gap("table", line)
         self.flows.append(TableFlow(rows, alignments, self._frame(), gap=gap))
-
-
-def is_blank(line: str) -> bool:
-    """Return whether a line of source holds nothing but white space and marks of quotes."""
-    return _BLANK.match(line) is not None
 
 
 def language_of(token: "Token") -> str:

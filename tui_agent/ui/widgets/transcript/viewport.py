@@ -267,7 +267,11 @@ class Viewport(ScrollView):
             return Strip.blank(width, self._palette["text"])
         if not self._painting:
             return offset_strip(row.line, width, row_id(row.index, row.item_line))
-        highlights = self._highlights(row) if self._has_highlights else ()
+        highlights: list[Highlight] = []
+        if self._has_highlights:
+            style = self._palette["match"]
+            highlights += [Highlight(start, end, style) for start, end in find_all(row.line.text, self.query_text)]
+            highlights += selected_part(row.line, row_id(row.index, row.item_line), self.text_selection, self.screen)
         block, focused = row.block, None
         if self.has_focus and block is not None and self.focused_block == (row.index, block.key):
             # What the entry is called by in commands, on the first line of its block.
@@ -281,14 +285,6 @@ class Viewport(ScrollView):
         if strip is None or strip.cell_length != width:
             strip = self._strips[key] = paint(row.line, width, self._palette, standing=standing, focused=focused)
         return strip
-
-    def _highlights(self, row: Row) -> list[Highlight]:
-        found: list[Highlight] = []
-        if self.query_text:
-            style = self._palette["match"]
-            found += [Highlight(start, end, style) for start, end in find_all(row.line.text, self.query_text)]
-        found += selected_part(row.line, row_id(row.index, row.item_line), self.text_selection, self.screen)
-        return found
 
     # -- selection
 
