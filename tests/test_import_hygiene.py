@@ -6,22 +6,15 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tests.support.model_server import ModelServer
 from tests.support.terminal import Terminal
 
 ROOT = Path(__file__).parent.parent
-HEAVY = {
-    "litellm",
-    "openai",
-    "yaml",
-    "tiktoken",
-    "httpx",
-    "aiohttp",
-    "tree_sitter_bash",
-    "mcp",
-    "requests",
-    "tokenizers",
-}
+HEAVY = frozenset(
+    ["litellm", "openai", "yaml", "tiktoken", "httpx", "aiohttp", "tree_sitter_bash", "mcp", "requests", "tokenizers"]
+)
 """Packages that take long to import and that no first paint needs. Textual itself loads tree_sitter (0.7 ms)."""
 
 MOST_OWN_MODULES = 102
@@ -33,11 +26,6 @@ sys.addaudithook(lambda event, given: event == "import" and log.write(given[0] +
 from tui_agent.cli.main import run
 sys.exit(run(["-m", "openai/any"]))
 """
-
-
-def loaded_by(statement: str) -> set[str]:
-    """Return the top-level packages in a fresh process after a statement."""
-    return {name.partition(".")[0] for name in loaded_modules(statement)}
 
 
 @cache
@@ -55,28 +43,29 @@ def loaded_modules(statement: str) -> set[str]:
 FIRST_PAINT = "import tui_agent.__main__, tui_agent.cli.main, tui_agent.cli.screen, tui_agent.ui.app"
 
 
-def test_nothing_heavy_is_imported_before_the_first_paint() -> None:
-    assert loaded_by(FIRST_PAINT) & HEAVY == set()
+BELOW = ("session.store", "context.projection", "agent.agent", "tools.registry", "model.client")
+UNLOADED = {
+    "the first paint": (FIRST_PAINT, HEAVY),
+    "the command line": ("import tui_agent.__main__", {"textual"}),
+    "what is below the interface": (
+        f"import {', '.join(f'tui_agent.{part}' for part in BELOW)}",
+        {"textual", "rich", "litellm", "openai"},
+    ),
+    "the first session": (
+        "import tui_agent.cli.screen, tui_agent.cli.controller_wiring, tui_agent.ui.widgets.session_view",
+        {"httpcore", "anyio", "markdown_it"},
+    ),
+    # Its patterns take as long to make as a third of the interface's modules to load.
+    "what has not looked for secrets": (
+        "import os, tui_agent.ui.app; from tui_agent.cli.wiring import SafeEnvironment; SafeEnvironment(os.environ)",
+        {"tui_agent.secret_detector"},
+    ),
+}
 
 
-def test_what_finds_secrets_is_not_loaded_before_something_is_looked_through() -> None:
-    """Its patterns take as long to make as a third of the interface's modules to load."""
-    statement = (
-        "import os, tui_agent.ui.app, tui_agent.cli.wiring; "
-        "from tui_agent.processes.environment import SafeEnvironment; "
-        "from tui_agent.cli.extensions import Extensions; SafeEnvironment(os.environ)"
-    )
-    assert "tui_agent.secret_detector" not in loaded_modules(statement)
-
-
-def test_the_command_line_does_not_load_the_user_interface() -> None:
-    assert "textual" not in loaded_by("import tui_agent.__main__")
-
-
-def test_everything_below_the_interface_works_without_textual() -> None:
-    parts = ("session.store", "context.projection", "agent.agent", "tools.registry", "model.client")
-    loaded = loaded_by(f"import {', '.join(f'tui_agent.{part}' for part in parts)}")
-    assert loaded & {"textual", "rich", "litellm", "openai"} == set()
+@pytest.mark.parametrize(("statement", "unloaded"), UNLOADED.values(), ids=UNLOADED)
+def test_what_is_not_needed_is_not_loaded(statement: str, unloaded: set[str]) -> None:
+    assert loaded_modules(statement) & unloaded == set()
 
 
 def test_the_layers_hold() -> None:
@@ -91,13 +80,6 @@ def test_the_first_paint_needs_nothing_of_the_agent() -> None:
     assert [name for name in late if name in loaded] == []
     own = [name for name in loaded if name.startswith("tui_agent")]
     assert len(own) <= MOST_OWN_MODULES, own
-
-
-def test_the_first_session_is_open_before_what_sends_requests_is_loaded() -> None:
-    loaded = loaded_by(
-        "import tui_agent.cli.screen, tui_agent.cli.controller_wiring, tui_agent.ui.widgets.session_view"
-    )
-    assert loaded & {"httpcore", "anyio", "markdown_it"} == set()
 
 
 def test_what_a_first_answer_needs_is_loaded_while_nobody_waits_for_one(tmp_path: Path) -> None:

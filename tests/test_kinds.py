@@ -24,7 +24,6 @@ from tui_agent.session.entries import (
     EffortChangeEntry,
     Entry,
     EntryAdapter,
-    EntryBase,
     FileChange,
     ModeChangeEntry,
     ModelChangeEntry,
@@ -101,10 +100,6 @@ def grown(tmp_path: Path) -> Callable[[str], Session]:
     return grow
 
 
-def trait(kind: str) -> type[EntryBase]:
-    return KINDS[kind]
-
-
 def test_there_is_a_sample_of_every_kind_and_each_has_a_letter_of_its_own() -> None:
     assert SAMPLES.keys() == KINDS.keys() == EntryAdapter.json_schema()["discriminator"]["mapping"].keys()
     assert len({UNKNOWN_KIND, *(entry.letter for entry in KINDS.values())}) == len(KINDS) + 1
@@ -118,10 +113,10 @@ def test_the_store_finds_it_in_lists_the_tree_and_costs(grown: Callable[[str], S
     assert reopened.entry(4).preview
     assert reopened.path_outline().kinds[-1] == kind == reopened.skeleton()[3].kind
     assert reopened.skeleton().of_kinds([kind])[-1] == 3
-    assert (4 in [record.id for record in reopened.reader.requests()]) is trait(kind).costs
-    assert ({"model", "usage", "cost"} <= trait(kind).model_fields.keys()) is trait(kind).costs
+    assert (4 in [record.id for record in reopened.reader.requests()]) is KINDS[kind].costs
+    assert ({"model", "usage", "cost"} <= KINDS[kind].model_fields.keys()) is KINDS[kind].costs
     found = session.store.mentionable(session.id, "4", 10)
-    assert (4 in [header.id for header in found]) is trait(kind).is_mentionable
+    assert (4 in [header.id for header in found]) is KINDS[kind].is_mentionable
 
 
 @every_kind
@@ -134,10 +129,10 @@ def test_the_request_and_its_weight_hold_it_if_it_is_sent(grown: Callable[[str],
     assert bool(Weights(view, TokenCounter(MODEL), RequestModel(MODEL)).of(path[-1])) is sent
     assert holds_message(Outlines((4,), (kind,), (1,)), lambda _ids: [path[-1]]) is sent
     changes_view = bool(view.states) or view.compaction is not None
-    assert changes_view is trait(kind).edits_view
+    assert changes_view is KINDS[kind].edits_view
     found = prefix_break(before, request, path[3:])
     # A result takes the place of the stand-in that was sent for it.
-    assert found is None or trait(kind).breaks_prefix or kind == "tool_result"
+    assert found is None or KINDS[kind].breaks_prefix or kind == "tool_result"
     assert found is None or found.cause is not BreakCause.UNKNOWN
 
 
@@ -147,37 +142,29 @@ def test_of_the_past_of_a_compaction_only_the_last_state_counts(grown: Callable[
     session.append_many([SAMPLES[kind], said("kept")])
     session.append(CompactionEntry(summary="s", first_kept_id=6, tokens_before=9, tokens_after=1, trigger="manual"))
     active = [entry.id for entry in session.active_path()]
-    assert (5 in active) is (trait(kind).sets_state or kind == "context_edit")
+    assert (5 in active) is (KINDS[kind].sets_state or kind == "context_edit")
     assert 4 not in active or kind == "context_edit"
 
 
 @every_kind
-def test_the_transcript_shows_what_is_shown(kind: str) -> None:
+def test_the_transcript_and_an_editor_show_what_is_shown(kind: str, tmp_path: Path) -> None:
+    told = list(Updates(tmp_path).replay(SAMPLES[kind]))
+    assert bool(told) or not (KINDS[kind].is_dialogue or kind in {"shell", "tool_result"})
     entry = SAMPLES[kind].model_copy(update={"id": 4})
     blocks = blocks_of(entry, BuildContext())
-    assert bool(blocks) is trait(kind).is_shown is (estimate(kind, size_of(entry), 80) > 0)
-    assert {block.kind for block in blocks} <= {"marker"} or not trait(kind).is_marker
+    assert bool(blocks) is KINDS[kind].is_shown is (estimate(kind, size_of(entry), 80) > 0)
+    assert {block.kind for block in blocks} <= {"marker"} or not KINDS[kind].is_marker
 
 
 @every_kind
-def test_the_tree_leaves_out_what_is_quiet(kind: str) -> None:
+def test_the_tree_leaves_out_what_is_quiet_and_the_outline_what_is_not_in_it(kind: str) -> None:
     entry = SAMPLES[kind].model_copy(update={"id": 1, "preview": "words"})
     headers = Headers.of([entry])  # type: ignore[list-item]  # a header is the first fields of an entry
-    assert bool(list(rows_of(headers, Filter.DEFAULT, {}).firsts)) is not trait(kind).is_quiet
+    assert bool(list(rows_of(headers, Filter.DEFAULT, {}).firsts)) is not KINDS[kind].is_quiet
     assert list(rows_of(headers, Filter.EVERYTHING, {}).firsts) == [0]
-
-
-@every_kind
-def test_the_outline_gives_a_row_to_what_is_in_it(kind: str) -> None:
     headers = Headers.of(
         entry.model_copy(update={"id": number, "parent_id": number - 1 or None, "preview": "words"})  # type: ignore[misc]
         for number, entry in enumerate([said("first"), SAMPLES[kind], answered("last")], start=1)
     )
     rows = outline.outline(headers, 3, {})
-    assert (2 in [row.entry_id for row in rows]) is trait(kind).in_outline
-
-
-@every_kind
-def test_an_editor_can_be_told_of_it(kind: str, tmp_path: Path) -> None:
-    told = list(Updates(tmp_path).replay(SAMPLES[kind]))
-    assert bool(told) or not (trait(kind).is_dialogue or kind in {"shell", "tool_result"})
+    assert (2 in [row.entry_id for row in rows]) is KINDS[kind].in_outline

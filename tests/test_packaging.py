@@ -64,13 +64,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_brings_every_prompt_style_and_data_file(installed: Path, tmp_path: Path) -> None:
     output = run(installed / "python", "-c", FIND_EVERYTHING, ",".join(PROMPTS), ",".join(STYLES), cwd=tmp_path)
+    assert run(installed / "tui-agent", "--version", cwd=tmp_path).strip() == f"tui-agent {__version__}"
     module, data = output.splitlines()
     assert Path(module).is_relative_to(installed.parent)
     assert Path(data).is_relative_to(installed.parent)
-
-
-def test_the_installed_command_prints_its_version(installed: Path, tmp_path: Path) -> None:
-    assert run(installed / "tui-agent", "--version", cwd=tmp_path).strip() == f"tui-agent {__version__}"
 
 
 def test_without_litellm_doctor_works_and_says_so(installed: Path, tmp_path: Path) -> None:
@@ -114,9 +111,7 @@ def test_the_source_archive_is_the_checkout(tmp_path: Path) -> None:
 
 
 def test_workflows_run_what_a_checkout_has_and_publish_without_a_password() -> None:
-    known = {
-        line.split(":")[0] for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines() if ": " in line
-    }
+    known = {line.split(":")[0] for line in (ROOT / "Makefile").read_text().splitlines() if ": " in line}
     for path in (ROOT / ".github/workflows").glob("*.yml"):
         workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
         assert workflow["permissions"] == {"contents": "read"}

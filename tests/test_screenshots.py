@@ -19,11 +19,8 @@ SOME = () if NIGHTLY else ("tree", "permission")
 def draw(directory: Path, *names: str) -> dict[str, str]:
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / "screenshots.py", directory, *names],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=500,
-    )
+        capture_output=True, text=True, check=False, timeout=500,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return {path.name: path.read_text(encoding="utf-8") for path in directory.iterdir()}
 

@@ -14,41 +14,17 @@ MAX_SHARE_IN_CIRCLES = 0.02
 LETTERS = {
     letter: frozenset(actions.split())
     for letter, actions in {
-        "a": "add",
-        "b": "edit_restore request_restore",
-        "c": "go_on choose",
-        "C": "compare",
-        "d": "diff runner_diff",
-        "e": "rename change request_edit",
-        "E": "export",
-        "f": "fork",
-        "g": "request_jump go",
-        "G": "go",
-        "h": "close",
-        "i": "login",
-        "j": "focus_block scroll move",
-        "k": "focus_block scroll move",
-        "l": "label",
-        "m": "edit_mask",
-        "M": "merge",
-        "n": "hit next_match step focus_message",
+        "a": "add", "b": "edit_restore request_restore", "c": "runner_go_on choose", "C": "runner_compare",
+        "d": "diff runner_diff", "e": "rename request_edit", "E": "export", "f": "fork", "g": "request_jump go",
+        "G": "go", "h": "close", "i": "login", "j": "focus_block scroll move", "k": "focus_block scroll move",
+        "l": "label", "m": "edit_mask", "M": "merge runner_merge", "n": "hit next_match step focus_message",
         "N": "hit next_match step focus_message",
-        "o": "request request_open request_enter subagent log",
-        "p": "edit_pin",
-        "P": "parent",
-        "q": "dismiss back",
-        "r": "request_retry restart race",
-        "s": "request_compact compact",
-        "t": "take runner_take",
-        "u": "undo undelete request_undo",
-        "v": "toggle_here days sort",
-        "V": "group",
-        "w": "steer runner_steer",
-        "x": "stop runner_stop remove delete edit_drop",
-        "X": "stop_all",
-        "y": "copy request_copy",
+        "o": "request request_open request_enter subagent log", "p": "edit_pin", "P": "parent", "q": "dismiss back",
+        "r": "request_retry restart race", "s": "request_compact compact", "t": "runner_take",
+        "u": "undo undelete request_undo step_undo", "v": "toggle_here arrange_order", "V": "arrange_grouping",
+        "w": "runner_steer", "x": "stop runner_stop delete edit_drop", "X": "stop_all", "y": "copy request_copy",
     }.items()
-}
+}  # fmt: skip
 """The actions a letter may have. An argument that says what an action does is joined to its name.
 
 The answers to a question have letters of their own: there is nothing else on the screen then that takes one.

@@ -78,17 +78,6 @@ async def test_a_compaction_that_is_cancelled_is_answered(tmp_path: Path, monkey
     await session.aclose()
 
 
-async def test_a_prompt_of_a_session_that_is_closed_is_answered(tmp_path: Path) -> None:
-    call = Call("bash", json.dumps({"command": "touch started; sleep 60"}))
-    session = await opened(tmp_path, Editor(), Reply("", (call,)))
-    prompt = asyncio.ensure_future(session.prompt(Prompt("hello", ())))
-    async with asyncio.timeout(60):
-        while not (tmp_path / "project" / "started").exists():
-            await asyncio.sleep(0.01)
-        await session.aclose()
-        assert await prompt == "cancelled"
-
-
 async def test_an_answer_that_was_not_offered_refuses(tmp_path: Path) -> None:
     call = Call("bash", json.dumps({"command": "curl x; touch made"}))
     editor = Editor("stop")

@@ -53,21 +53,8 @@ def work(number: int, step: int) -> Reply:
     return Reply("Done.")
 
 
-async def test_numbers_mean_the_runners_of_the_newest_race_that_began_here(tmp_path: Path) -> None:
-    """Also after the choice was taken back, or when the conversation is on another runner's branch."""
-    harness, project = racing_agent(tmp_path, RacingClient(work)), tmp_path / "project"
-    controller = await controller_of(harness)
-    for _ in range(2):
-        assert await do(controller, "race", "2 -- Answer it.")
-        assert await do(controller, "race", "take 1")
-    newest = harness.path()[-1]
-    assert isinstance(newest, RaceEntry)
-    assert await do(controller, "undo")
-    for number in (2, 1):
-        assert await do(controller, "race", f"take {number}")
-        assert harness.session.leaf == newest.runners[number - 1].leaf
-        assert (project / "answer.txt").exists()
-    await controller.close()
+def first_waits(number: int, step: int) -> Reply:
+    return Reply("I wait.", hang=True) if number == 1 else work(number, step)
 
 
 async def test_a_file_that_stays_is_named_by_the_page_of_a_race_that_is_over_too(tmp_path: Path) -> None:
@@ -84,6 +71,8 @@ async def test_a_file_that_stays_is_named_by_the_page_of_a_race_that_is_over_too
     assert (project / "f2.txt").read_text() == "mine\n"
     assert isinstance(controller.frontend, Told)
     assert "f2.txt" in controller.frontend.words[-1]
+    assert await do(controller, "race", "take 1"), "a number means the newest race that began here, on any branch"
+    assert harness.session.leaf == entry.runners[0].leaf
     await controller.close()
 
 
@@ -102,10 +91,7 @@ async def test_the_price_is_of_where_it_begins_and_a_limit_needs_a_known_one(tmp
 
 
 async def test_a_race_whose_runner_is_continued_ends_once(tmp_path: Path) -> None:
-    def play(number: int, step: int) -> Reply:
-        return Reply("I wait.", hang=True) if number == 1 else work(number, step)
-
-    harness = racing_agent(tmp_path, RacingClient(play))
+    harness = racing_agent(tmp_path, RacingClient(first_waits))
     controller = await controller_of(harness)
     race = await race_commands.begin(controller, await race_commands.order_of(controller, read_wish("2 -- Answer it.")))
     await harness.until(lambda: sorted(runner.state for runner in race.runners) == ["done", "working"])
@@ -131,12 +117,7 @@ async def test_none_begins_while_the_agent_works(tmp_path: Path) -> None:
 
 
 async def test_first_green_is_taken_by_itself(tmp_path: Path) -> None:
-    def play(number: int, step: int) -> Reply:
-        if number == 1:
-            return Reply("I wait.", hang=True)
-        return work(number, step)
-
-    harness = racing_agent(tmp_path, RacingClient(play))
+    harness = racing_agent(tmp_path, RacingClient(first_waits))
     controller = await controller_of(harness)
     assert await do(controller, "race", "2 --check 'test -f answer.txt' --pick first-green -- Answer it.")
     last = harness.path()[-1]

@@ -5,11 +5,9 @@ import pytest
 from benchmarks.fidelity.gauge import errors
 from benchmarks.fidelity.loops import loop_table
 from benchmarks.fidelity.product import Ours
-from benchmarks.fidelity.references import References
-from benchmarks.fidelity.report import differences, interval, results
+from benchmarks.fidelity.report import differences, results
 from benchmarks.fidelity.rivals import RIVALS, PiLike
 from benchmarks.fidelity.traces import Story, Trace, numbered
-from tests.support.session_paths import PathBuilder
 
 WINDOW = 16_384
 
@@ -45,25 +43,6 @@ def test_no_compaction_misses_its_goal_or_follows_another_at_once(found):
         assert (ours.health.violations, ours.health.no_progress, ours.health.over_window) == (0, 0, 0)
     ours, pi = (sum(result.price for result in of(found, policy)) for policy in (Ours, PiLike))
     assert ours < pi * 1.1
-
-
-def test_a_use_knows_the_line_of_the_last_mention_and_how_far_back_it_is():
-    build = PathBuilder()
-    build.user("fix load_config and save_config in src/app.py")
-    build.say("look")
-    build.run("read", {"path": "src/app.py"}, "import os\ndef  save_config(): pass")
-    build.say("save_config calls load_config")
-    numbered = [entry.model_copy(update={"tokens": 10}) for entry in build.path]
-    references = References(numbered)
-    uses = {use.word: (use.source, use.back, use.line) for use in references.far(4, 0)}
-    assert uses == {"load_config": (0, 30, "fix load_config and save_config in src/app.py")}
-    assert {use.word for use in references.far(2, -1)} == {"src/app.py"}
-
-
-def test_the_interval_holds_the_mean_and_is_narrow_where_all_agree():
-    low, high = interval([(0.1, 0.2), (0.2, 0.2), (0.3, 0.2)])
-    assert low < 1 < high
-    assert interval([(0.2, 0.1), (0.4, 0.2)]) == (2.0, 2.0)
 
 
 def test_the_gauge_is_within_three_percent_and_two_once_it_has_learnt(traces):

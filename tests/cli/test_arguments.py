@@ -1,7 +1,6 @@
 """The command line: every argument is explained, one table of exit codes, and what its words mean."""
 
-import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,29 +14,16 @@ ROOT = Path(__file__).parents[2]
 MINE = {"base_url": "http://localhost:8080/v1", "context_window": 32_768}
 
 
-def arguments(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
-    """Every argument that the help of a parser, and of the parsers below it, shows; with the parser's name."""
-    shown: list[argparse.Action] = []
-
-    class Recording(argparse.HelpFormatter):
-        def add_argument(self, action: argparse.Action) -> None:
-            shown.append(action)
-            super().add_argument(action)
-
-    parser.formatter_class = Recording
-    parser.format_help()
-    for action in shown:
-        if isinstance(action.choices, dict):
-            for below in action.choices.values():
-                yield from arguments(below)
-        else:
-            yield parser.prog, action
-
-
 def test_every_argument_has_help() -> None:
-    found = list(arguments(whole_parser()))
-    assert len(found) > 100
-    assert not [f"{name}: {action.option_strings or action.dest}" for name, action in found if not action.help]
+    parsers, shown = [whole_parser()], 0
+    for parser in parsers:
+        for action in parser._actions:
+            if isinstance(action.choices, dict):
+                parsers += action.choices.values()
+            else:
+                shown += 1
+                assert action.help, f"{parser.prog}: {action.option_strings or action.dest}"
+    assert shown > 100
 
 
 def test_the_help_names_every_subcommand() -> None:
@@ -50,11 +36,6 @@ def test_the_documents_have_the_table() -> None:
     assert table in (ROOT / "docs/headless.md").read_text(encoding="utf-8")
     assert exit_codes_line() in EPILOG
     assert exit_codes_line() in (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def test_every_code_is_used() -> None:
-    used = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tui_agent/cli").glob("*.py"))
-    assert not [code.name for code in ExitCode if f"ExitCode.{code.name}" not in used]
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "5$", "nan", "inf", "1e3", "", "five", "٥"])
@@ -78,14 +59,10 @@ def test_where_the_prompt_may_stand(words: list[str], prompt: str) -> None:
     assert (arguments.print, arguments.prompt) == (prompt, None)
 
 
-def test_a_prompt_without_quotes_is_not_cut() -> None:
-    with pytest.raises(UsageError, match="put it in quotes"):
-        parse(["-p", "fix", "this"])
-
-
 @pytest.mark.parametrize(
     ("words", "why"),
     [
+        (["-p", "fix", "this"], "put it in quotes"),
         (["--race", "3"], "--race goes with -p"),
         (["--check", "true"], "--check goes with -p"),
         (["--result", "x.patch"], "--result goes with -p"),

@@ -123,15 +123,8 @@ def test_a_run_that_was_killed_goes_on_in_an_empty_clone_with_its_files(tmp_path
     subprocess.run(["git", "clone", "-q", str(origin), str(clone)], check=True)
     call = ModelCall("write", {"path": "made.txt", "content": "made\n"})
 
-    def script(request: object) -> Turn:
-        del request
-        return (
-            Turn(tool_calls=(call,))
-            if len(server.calls) == 1
-            else Turn(text="It goes on.", fault=Fault("stall", after=1))
-        )
-
-    with ModelServer(script) as server:
+    with ModelServer() as server:
+        server.play(Turn(tool_calls=(call,)), Turn(text="It goes on.", fault=Fault("stall", after=1)))
         killed = start(place, server, "--key", "task", cwd=clone)
         assert server.wait(lambda server: len(server.calls) == 2, 200)
         killed.send_signal(signal.SIGKILL)

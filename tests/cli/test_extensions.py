@@ -85,23 +85,13 @@ def test_what_is_written_wrongly_is_named(text: str, said: str) -> None:
         load_config()
 
 
-def test_the_doctor_names_servers_and_hides_what_they_are_given(capsys: pytest.CaptureFixture[str]) -> None:
-    run(["doctor"])
-    out = capsys.readouterr().out
-    assert "✗ MCP server     tracker: tracker-that-is-nowhere (user)" in out
-    assert "no such program" in out
-    assert "✓ MCP server     resting: nowhere-either (user, disabled)" in out
-    assert "s3cret" not in out
-
-
-def test_the_doctor_names_what_files_tell_and_what_is_wrong_with_them(
+def test_the_doctor_names_what_there_is_and_what_is_wrong_with_it(
     work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     write(work / "AGENTS.md", "Use tabs.")
-    shutil.copytree(EXAMPLES / "skills", tmp_path / "config/skills")
-    shutil.copytree(EXAMPLES / "commands", tmp_path / "config/commands")
-    shutil.copytree(EXAMPLES / "agents", tmp_path / "config/agents")
+    for name in ("skills", "commands", "agents"):
+        shutil.copytree(EXAMPLES / name, tmp_path / "config" / name)
     write(tmp_path / "home/.claude/agents/rev.md", "---\ndescription: x\n---\n")
     write(tmp_path / "config/agents/poet.md", "---\nmode: secondary\ndescription: x\n---\n")
     assert run(["doctor"]) == 1
@@ -115,7 +105,11 @@ def test_the_doctor_names_what_files_tell_and_what_is_wrong_with_them(
         "✓ agents         general (subagent), explore (subagent)",
         f"✓ agents         reviewer (all) from {tmp_path}/config/agents",
         "✓ agents         rev (subagent) from ~/.claude/agents, of Claude Code",
+        "✗ files          Agent",
+        "mode “secondary” is none of primary, subagent, all",
+        "✗ MCP server     tracker: tracker-that-is-nowhere (user)",
+        "no such program",
+        "✓ MCP server     resting: nowhere-either (user, disabled)",
     ):
         assert line in out, out
-    assert "✗ files          Agent" in out
-    assert "mode “secondary” is none of primary, subagent, all" in out
+    assert "s3cret" not in out

@@ -68,35 +68,22 @@ async def test_a_report_is_the_output(place: Place) -> None:
     assert rows[1]["title"] == "Cost of this session"
 
 
-async def talked(tmp_path: Path) -> Harness:
-    """An agent whose answers, which don't repeat themselves, have filled its window."""
+async def test_a_compaction_is_told_in_the_numbers_of_its_entry(tmp_path: Path) -> None:
     long = "Fine. " + " ".join(f"word{number}" for number in range(400))
     client = ScriptedClient(lambda request: Reply(long if request.tools else SUMMARY))
     harness = make_agent(tmp_path, client, window=20_000, answer=None)
     for number in range(6):
         await harness.say(f"Question {number}")
-    return harness
-
-
-async def test_a_compaction_is_told_in_the_numbers_of_its_entry(tmp_path: Path) -> None:
-    harness = await talked(tmp_path)
     place, before = Place(harness), len(harness.path())
     assert await place.run("/compact --preview") == ExitCode.DONE
     assert "Summarised  " in place.out.getvalue()
     assert len(harness.path()) == before
-    assert await place.run("/compact") == ExitCode.DONE
-    entry = harness.path()[-1]
-    assert isinstance(entry, CompactionEntry)
-    assert f"{entry.tokens_before:,} → {entry.tokens_after:,} tokens of history" in place.err.getvalue()
-
-
-async def test_a_compaction_ends_where_it_is_told_to(tmp_path: Path) -> None:
-    harness = await talked(tmp_path)
     third = [entry.id for entry in harness.path() if isinstance(entry, UserEntry)][2]
-    assert await run_headless(harness, f"/compact #{third}") == ExitCode.DONE
+    assert await place.run(f"/compact #{third}") == ExitCode.DONE
     entry = harness.path()[-1]
     assert isinstance(entry, CompactionEntry)
     assert entry.first_kept_id == third
+    assert f"{entry.tokens_before:,} → {entry.tokens_after:,} tokens of history" in place.err.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -120,11 +107,6 @@ async def test_what_can_not_be_done_is_a_sentence_and_a_failure(place: Place, me
         code, told = ExitCode.FAILED, str(error)
     assert (code, len(place.harness.path())) == (ExitCode.FAILED, entries)
     assert why in told
-
-
-async def test_a_message_that_begins_with_a_slash_is_a_message(place: Place) -> None:
-    assert await place.run("/tmp is full, what now?") == ExitCode.DONE
-    assert place.harness.path()[-2].preview.startswith("/tmp is full")
 
 
 @pytest.mark.parametrize("is_read_only", [False, True], ids=["writable", "read only"])

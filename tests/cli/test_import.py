@@ -72,10 +72,7 @@ def test_json_lines_name_what_was_left_out_and_why_a_file_was_refused(
     assert rows["pod-1"]["left_out"] == {"message of “developer”": 1}
     assert run(["sessions", "import", str(tmp_path / "in")]) == 1
     told = capsys.readouterr()
-    assert [line.partition(":")[0] for line in told.out.splitlines()[:2]] == [
-        "pod-1/rollout.jsonl",
-        "pod-2/rollout.jsonl",
-    ]
+    assert [line.partition("/")[0] for line in told.out.splitlines()[:2]] == ["pod-1", "pod-2"]
     assert told.err.startswith("bogus.jsonl, line 1: ")
 
 

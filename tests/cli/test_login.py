@@ -115,13 +115,7 @@ def test_at_a_terminal_the_key_is_asked_for_unseen_and_whether_to_keep_it(
         (("logins",), 2, "did you mean login?"),
     ],
 )
-def test_mistakes_are_sentences(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    code: int,
-    words: str,
-) -> None:
+def test_mistakes_are_sentences(monkeypatch, capsys, arguments: tuple[str, ...], code: int, words: str) -> None:
     assert entered(monkeypatch, "", *arguments) == code
     assert words in capsys.readouterr().err
 

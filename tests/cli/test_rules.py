@@ -7,7 +7,7 @@ import pytest
 
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.cli.wiring import write_rule
-from tui_agent.config import ConfigError, load_config
+from tui_agent.config import load_config
 
 
 def permissions(path: Path) -> object:
@@ -51,13 +51,6 @@ def test_a_trusted_projects_settings_stand_between_the_users_and_the_environment
     assert loaded.config.permissions == {"bash": {"rm *": "deny"}}
     assert loaded.project_permissions == {"bash": {"rm *": "allow"}}
     assert load_config(path, {}).config.model == "user/model"
-
-
-def test_a_mistake_in_a_projects_file_names_that_file(tmp_path: Path) -> None:
-    project = tmp_path / "project.toml"
-    project.write_text("max_steps = 0\n")
-    with pytest.raises(ConfigError, match=str(project)):
-        load_config(tmp_path / "config.toml", {}, project=project)
 
 
 def test_a_rule_for_one_project_is_kept_apart_and_taken_out_again(path: Path) -> None:

@@ -47,14 +47,8 @@ def test_the_agent_of_the_open_session_follows(program: Any) -> None:
     set_value("retry.attempts", 1)
     set_value("permissions", {"edit": "deny"})
     set_value("ui.cursor_blink", value=True)
-    read = screen.reread_settings()
-    assert set(read) == {
-        "compaction.threshold",
-        "max_steps",
-        "retry.attempts",
-        "permissions",
-        "ui.cursor_blink",
-    }
+    read = {"compaction.threshold", "max_steps", "retry.attempts", "permissions", "ui.cursor_blink"}
+    assert set(screen.reread_settings()) == read
     assert screen.config().ui.cursor_blink
     assert agent.context_size().threshold == 5_000 != before.threshold
     assert agent.inspector.map().size.threshold == 5_000

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+GONE = "The directory you are in is not there any more: change to another one."
 PROGRAM = (sys.executable, "-m", "tui_agent")
 
 
@@ -28,11 +29,7 @@ def run(command: str, environment: dict[str, str], cwd: Path) -> subprocess.Comp
         ('"$0" "$@" >&-', 2, "The full-screen program needs a terminal; use -p for a run without one.\n"),
         ('"$0" "$@" sessions list >&-', 0, ""),
         ('"$0" "$@" sessions list 2>&-', 0, ""),
-        (
-            'mkdir gone; cd gone; rmdir ../gone; "$0" "$@" sessions list',
-            2,
-            "The directory you are in is not there any more: change to another one.\n",
-        ),
+        ('mkdir gone; cd gone; rmdir ../gone; "$0" "$@" sessions list', 2, f"{GONE}\n"),
     ],
 )
 def test_what_is_missing_is_told_in_a_sentence(

@@ -3,8 +3,8 @@
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,16 +33,7 @@ def work(tmp_path: Path, server: ModelServer) -> Path:
     return project
 
 
-@dataclass
-class Ran:
-    """How a run ended, and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ran]
+Run = Callable[..., SimpleNamespace]
 
 
 @pytest.fixture
@@ -53,9 +44,10 @@ def tui_agent(work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     monkeypatch.chdir(work)
     monkeypatch.setattr(sys, "stdin", (work.parent / "nothing").open("w+"))
 
-    def ran(*arguments: str) -> Ran:
+    def ran(*arguments: str) -> SimpleNamespace:
         code = run(list(arguments))
-        return Ran(code, *capsys.readouterr())
+        out, err = capsys.readouterr()
+        return SimpleNamespace(code=code, out=out, err=err)
 
     return ran
 
@@ -99,7 +91,13 @@ def test_one_that_can_not_be_trusted_says_why(work: Path, tui_agent: Run, server
 
 
 def test_tools_and_doctor_tell_of_them(work: Path, tui_agent: Run) -> None:
+    own = work.parent / "config" / "tools"
+    own.mkdir()
+    (own / "mine.py").write_text("def one(number: int) -> int:\n    'Give it back.'\n    return number\n")
+    (own / "wrong.py").write_text("\n\ndef (:\n")
     listed = tui_agent("-p", "/tools", "--trust")
+    assert "one: Give it back." in listed.out
+    assert "wrong.py:3: " in listed.out
     assert ".tui-agent/tools/echo.py" in listed.out
     assert "shout: Shout a text." in listed.out
     assert "broken.py:3: ModuleNotFoundError: No module named 'nothing_like_it'" in listed.out
@@ -109,13 +107,3 @@ def test_tools_and_doctor_tell_of_them(work: Path, tui_agent: Run) -> None:
     asked = tui_agent("doctor")
     assert "Not active: 2 tools" in asked.out
     assert "shout" not in asked.out
-
-
-def test_the_line_of_a_users_file_is_named(work: Path, tui_agent: Run) -> None:
-    own = work.parent / "config" / "tools"
-    own.mkdir()
-    (own / "mine.py").write_text("def one(number: int) -> int:\n    'Give it back.'\n    return number\n")
-    (own / "wrong.py").write_text("\n\ndef (:\n")
-    done = tui_agent("-p", "/tools")
-    assert "one: Give it back." in done.out
-    assert "wrong.py:3: " in done.out

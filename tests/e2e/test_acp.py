@@ -66,13 +66,8 @@ class Editor:
 @contextlib.asynccontextmanager
 async def connected(place: Place, editor: Editor, *arguments: str, unstable: bool = False) -> AsyncIterator[Any]:
     command = (sys.executable, "-m", "tui_agent", "acp", *arguments)
-    async with (
-        asyncio.timeout(PATIENCE),
-        spawn_agent_process(editor, *command, env=place.env, cwd=place.project, use_unstable_protocol=unstable) as (
-            agent,
-            process,
-        ),
-    ):
+    spawned = spawn_agent_process(editor, *command, env=place.env, cwd=place.project, use_unstable_protocol=unstable)
+    async with asyncio.timeout(PATIENCE), spawned as (agent, process):
         yield agent
         process.stdin.close()
         assert await process.wait() == 0
@@ -120,9 +115,9 @@ async def loaded_of(running: Running, place: Place, session: str) -> AsyncIterat
         await agent.close_session(session_id=session)
 
 
-async def begin(agent: Any, place: Place, **more: Any) -> Any:
+async def begin(agent: Any, place: Place) -> Any:
     await agent.initialize(protocol_version=PROTOCOL_VERSION)
-    return await agent.new_session(cwd=str(place.project), mcp_servers=more.pop("mcp_servers", []), **more)
+    return await agent.new_session(cwd=str(place.project), mcp_servers=[])
 
 
 def say(text: str) -> list[Any]:
@@ -165,11 +160,8 @@ async def test_calls_are_shown_asked_about_and_come_with_their_diff(
 ) -> None:
     (place.project / "a.txt").write_text("one\ntwo\n")
     edit = {"path": "a.txt", "old": "two", "new": "three"}
-    warm_server.play(
-        Turn(tool_calls=(Call("read", {"path": "a.txt"}),)),
-        Turn(tool_calls=(Call("edit", edit),)),
-        Turn(text="Done."),
-    )
+    calls = (Call("read", {"path": "a.txt"}), Call("edit", edit))
+    warm_server.play(*(Turn(tool_calls=(call,)) for call in calls), Turn(text="Done."))
     async with session_of(running, place) as (editor, agent, session):
         await agent.prompt(session_id=session, prompt=say("change it"))
     assert (place.project / "a.txt").read_text() == "one\nthree\n"
@@ -242,14 +234,13 @@ async def test_modes_and_models_are_chosen(running: Running, place: Place) -> No
         answer = await agent.set_config_option(config_id="model", session_id=session, value="demo")
         assert answer.config_options[0].current_value == "demo"
         answer = await agent.set_config_option(config_id="effort", session_id=session, value="high")
-        assert [(option.id, option.current_value) for option in answer.config_options] == [
-            ("model", "demo"),
-            ("effort", "high"),
-        ]
-        with pytest.raises(RequestError, match="There is no model “nosuch”"):
-            await agent.set_config_option(config_id="model", session_id=session, value="nosuch")
-        with pytest.raises(RequestError, match="an effort that it has"):
-            await agent.set_config_option(config_id="effort", session_id=session, value="much")
+        assert [option.current_value for option in answer.config_options] == ["demo", "high"]
+        for option, value, why in (
+            ("model", "nosuch", "no model “nosuch”"),
+            ("effort", "much", "an effort that it has"),
+        ):
+            with pytest.raises(RequestError, match=why):
+                await agent.set_config_option(config_id=option, session_id=session, value=value)
         with pytest.raises(RequestError, match="no mode"):
             await agent.set_session_mode(session_id=session, mode_id="magic")
     assert editor.of("current_mode_update")[-1].current_mode_id == "plan"

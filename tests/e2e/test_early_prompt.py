@@ -3,6 +3,7 @@
 import shutil
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 import pytest
@@ -32,20 +33,14 @@ sys.exit(run([]))
 """
 
 
-class Held:
-    """A shell in which the program was started and held before its interface."""
+class Held(NamedTuple):
+    """A shell in which the program was started and held before its interface, until there is a file ``gate``."""
 
-    def __init__(self, shell: Terminal, gate: Path) -> None:
-        self.shell = shell
-        self.gate = gate
-
-    def go_on(self) -> None:
-        """Let the interface come."""
-        self.gate.touch()
+    shell: Terminal
+    gate: Path
 
     @property
     def program(self) -> psutil.Process:
-        """The program itself."""
         return psutil.Process(self.shell.process.pid).children()[0]
 
 
@@ -88,32 +83,35 @@ def typed(held: Held, text: str, shown: str) -> None:
 def test_what_is_typed_is_shown_at_once_and_in_the_prompt(held: Held) -> None:
     typed(held, "half a thaught\x7f\x7f\x7f\x7f\x7fought", "▌ half a thought")
     assert PROMPT_HINT not in held.shell.text
-    held.go_on()
+    held.gate.touch()
     held.shell.wait_for("ctrl+p commands")
     held.shell.wait_for("▌ half a thought")
     held.shell.type(" goes on")
     held.shell.wait_for("▌ half a thought goes on")
 
 
+def test_a_key_without_a_letter_is_taken_later_and_a_resize_followed(held: Held) -> None:
+    typed(held, "word\x1b[D\x1b[Dxx", "xx")
+    held.shell.resize(60, 20)
+    held.gate.touch()
+    held.shell.wait_for("ctrl+p commands")
+    held.shell.wait_for("▌ woxxrd")
+    assert max(map(len, held.shell.lines)) <= 60
+
+
 def test_enter_sends(place: Place, server: ModelServer, held: Held) -> None:
     place.configure(server.openai_url)
     typed(held, "what is this\r", "what is this")
-    held.go_on()
+    held.gate.touch()
     held.shell.wait_for("You said: what is this")
 
 
 def test_lines_that_were_pasted_are_not_sent_one_by_one(held: Held) -> None:
     typed(held, "first line\rsecond line\r", "second line")
-    held.go_on()
+    held.gate.touch()
     held.shell.wait_for("ctrl+p commands")
     held.shell.wait_for("▌ first line")
     held.shell.wait_for("▌ second line")
-
-
-def test_a_key_without_a_letter_is_taken_later(held: Held) -> None:
-    typed(held, "word\x1b[D\x1b[Dxx", "xx")
-    held.go_on()
-    held.shell.wait_for("▌ woxxrd")
 
 
 @pytest.mark.parametrize("signal", ["ctrl+c", "TERM"])
@@ -141,19 +139,11 @@ def test_killed_early_it_leaves_the_modes_of_the_terminal_alone(held: Held) -> N
 def test_it_is_stopped_as_soon_as_the_interface_can(held: Held) -> None:
     held.shell.press("ctrl+z")
     typed(held, "a thought", "a thought")
-    held.go_on()
+    held.gate.touch()
     held.shell.wait_for("Stopped")
     assert not held.shell.modes[1049]
     held.shell.type("fg\r")
     held.shell.wait_for("ctrl+p commands")
-
-
-def test_a_resize_is_followed(held: Held) -> None:
-    held.shell.resize(60, 20)
-    held.go_on()
-    held.shell.wait_for("ctrl+p commands")
-    held.shell.wait_for(PROMPT_HINT[:3])
-    assert max(map(len, held.shell.lines)) <= 60
 
 
 BROKEN = ['{"size": [100, 30], "picture": 3}', "{", "", "[]", '{"size": 3}']

@@ -25,14 +25,6 @@ printf ' and more' >> "$1"
 """
 
 
-def start_streaming(place: Place, server: ModelServer) -> Terminal:
-    server.play(Turn(text="One two three four.", fault=Fault("stall", after=3)), Turn(text="Here again."))
-    terminal = place.start()
-    ask(terminal, "count")
-    terminal.wait_for("One two")
-    return terminal
-
-
 def sleeping(terminal: Terminal) -> list[psutil.Process]:
     """Return the program's processes that run the test's command; others may end while one looks."""
     found = []
@@ -55,17 +47,14 @@ def editor(tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_it_like_the_user_does(place: Place, warm_server: ModelServer, number: signal.Signals) -> None:
-    terminal = start_streaming(place, warm_server)
+    warm_server.play(Turn(text="One two three four.", fault=Fault("stall", after=3)), Turn(text="Here again."))
+    terminal = place.start()
+    ask(terminal, "count")
+    terminal.wait_for("One two")
     terminal.process.send_signal(number)
     assert terminal.wait_exit() == 128 + number
     assert not any(terminal.modes[mode] for mode in MODES)
     assert "Go on with: tui-agent -c" in terminal.text
-
-
-def test_what_a_signal_interrupts_goes_on_later(place: Place, warm_server: ModelServer) -> None:
-    terminal = start_streaming(place, warm_server)
-    terminal.process.send_signal(signal.SIGTERM)
-    terminal.wait_exit()
     again = place.start("-c")
     again.wait_for("nterrupted")
     assert "One two" in again.text
@@ -76,10 +65,7 @@ def test_what_a_signal_interrupts_goes_on_later(place: Place, warm_server: Model
 def test_a_terminal_that_goes_away_ends_even_a_program_that_is_deaf_to_it(
     place: Place, warm_server: ModelServer
 ) -> None:
-    warm_server.play(
-        Turn(tool_calls=(Call("bash", {"command": "sleep 4711"}),)),
-        Turn(text="Here again."),
-    )
+    warm_server.play(Turn(tool_calls=(Call("bash", {"command": "sleep 4711"}),)), Turn(text="Here again."))
     deaf = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", sys.executable, "-m", "tui_agent", "--mode", "yolo"]
     terminal = place.open(deaf)
     terminal.wait_for(PROMPT_HINT)

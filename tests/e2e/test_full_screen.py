@@ -23,19 +23,7 @@ def quit_program(terminal: Terminal) -> None:
     assert terminal.wait_exit() == 0
 
 
-def test_it_starts_takes_keys_and_gives_the_terminal_back(place: Place) -> None:
-    terminal = place.start(size=(80, 24))
-    terminal.type("hello there")
-    terminal.wait_for("hello there")
-    assert terminal.modes[1049]
-    terminal.press("ctrl+u")
-    quit_program(terminal)
-    assert not any(terminal.modes.get(mode) for mode in (1049, 1000, 1002, 1003, 1004, 1006, 2004))
-    assert terminal.modes[25]
-    assert "Traceback" not in terminal.text
-
-
-def test_it_asks_for_the_background_after_its_first_paint_and_follows_the_answer(place: Place) -> None:
+def test_it_paints_asks_for_the_background_and_gives_the_terminal_back(place: Place) -> None:
     terminal = place.start(size=(80, 24))
     terminal.wait_until(lambda: b"\x1b]11;?" in terminal.raw, "the question")
     assert PROMPT_HINT in terminal.text
@@ -44,8 +32,12 @@ def test_it_asks_for_the_background_after_its_first_paint_and_follows_the_answer
     terminal.wait_until(lambda: terminal.raw.count(LIGHT_BACKGROUND) > 20, "a light background")
     terminal.wait_for("hello")
     assert "rgb:" not in terminal.text
+    assert terminal.modes[1049]
     terminal.press("ctrl+u")
     quit_program(terminal)
+    assert not any(terminal.modes.get(mode) for mode in (1049, 1000, 1002, 1003, 1004, 1006, 2004))
+    assert terminal.modes[25]
+    assert "Traceback" not in terminal.text
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)] if NIGHTLY else [(80, 24)])
@@ -219,12 +211,9 @@ def test_escape_sequences_of_a_model_or_a_tool_do_not_reach_the_terminal(
 ) -> None:
     place.configure(warm_server.openai_url, more='[permissions]\nbash = "allow"\n')
     nasty = "\x1b]0;stolen\x07\x1b]52;c;c3RvbGVu\x07\x1b[?1049l"
-    warm_server.play(
-        Turn(
-            tool_calls=(Call("bash", {"command": r"printf '\033]52;c;c3RvbGVu\a\033]0;stolen\a\033[?1049lx[bold]y'"}),)
-        ),
-        Turn(text=f"before {nasty} after [red]it[/red]"),
-    )
+    command = r"printf '\033]52;c;c3RvbGVu\a\033]0;stolen\a\033[?1049lx[bold]y'"
+    call = Call("bash", {"command": command})
+    warm_server.play(Turn(tool_calls=(call,)), Turn(text=f"before {nasty} after [red]it[/red]"))
     terminal = place.start()
     ask(terminal, "go")
     terminal.wait_for("[red]it[/red]")
@@ -282,9 +271,8 @@ def test_a_question_calls_whoever_looks_elsewhere(own_place: Place, server: Mode
     # After the last key: whoever types looks.
     terminal.send(b"\x1b[O")
     terminal.wait_for("waiting for your answer")
-    terminal.wait_until(
-        lambda: b"\a\x1b]777;notify;tui-agent;make it asks about write: made.txt\a" in terminal.raw, "it"
-    )
+    notified = b"\a\x1b]777;notify;tui-agent;make it asks about write: made.txt\a"
+    terminal.wait_until(lambda: notified in terminal.raw, "it")
     assert terminal.title.startswith("? ")
     terminal.send(b"\x1b[I")
     terminal.wait_for("1 yes, once")

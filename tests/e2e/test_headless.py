@@ -34,12 +34,8 @@ def test_json_is_one_event_per_line_and_tells_the_whole_run(place: Place, warm_s
     assert [event["type"] for event in events[:2]] == ["session", "run_started"]
     assert events[-1]["type"] == "run_ended"
     entries = [event["entry"] for event in events if event["type"] == "entry_appended"]
-    assert [entry["kind"] for entry in entries if entry["kind"] != "system"] == [
-        "user",
-        "assistant",
-        "tool_result",
-        "assistant",
-    ]
+    kinds = [entry["kind"] for entry in entries if entry["kind"] != "system"]
+    assert kinds == ["user", "assistant", "tool_result", "assistant"]
     assert "from-the-tool" in next(entry["output"] for entry in entries if entry["kind"] == "tool_result")
     assert "".join(event["text"] for event in events if event["type"] == "answer_delta") == "Done."
 

@@ -42,19 +42,22 @@ def test_the_first_request_with_everything_built_in_is_small(place: Place, warm_
     assert counter.text(text) <= FIRST_REQUEST_TOKENS
 
 
-def test_instructions_commands_skills_and_files_reach_the_model(place: Place, warm_server: ModelServer) -> None:
+def test_prompt_instructions_commands_skills_and_files_reach_the_model(place: Place, warm_server: ModelServer) -> None:
     write(place.project / "AGENTS.md", "Use tabs in this project.")
     write(place.root / "config/AGENTS.md", "The user prefers short answers.")
+    write(place.root / "config/prompts/system.md", "You are a parrot.")
     write(place.root / "config/commands/explain.md", "Explain @notes.txt to !`echo a child`. $ARGUMENTS")
     write(place.project / "notes.txt", "relativity")
     skill(place.root / ".claude/skills", "slides", "Use it for slides.")
     warm_server.play(Turn(text="Well."))
     assert place.run("-p", "/explain slowly").returncode == 0
     messages = json.dumps(sent(warm_server)["messages"], ensure_ascii=False)
-    for piece in ("Use tabs in this project.", "prefers short answers", "- slides: Use it for slides."):
+    for piece in (
+        "You are a parrot.", "Use tabs in this project.", "prefers short answers", "- slides: Use it for slides.",
+        "to a child. slowly", "relativity",
+    ):  # fmt: skip
         assert piece in messages
-    assert "to a child. slowly" in messages
-    assert "relativity" in messages
+    assert "You are tui-agent" not in messages
 
 
 def test_an_agent_of_the_users_is_named_on_the_command_line(place: Place, warm_server: ModelServer) -> None:
@@ -84,12 +87,3 @@ def test_a_project_nobody_trusts_runs_nothing(place: Place, warm_server: ModelSe
     assert done.returncode == 1
     assert "trust the project first" in done.stderr
     assert not (place.project / "ran").exists()
-
-
-def test_the_users_own_prompt_replaces_the_programs(place: Place, warm_server: ModelServer) -> None:
-    write(place.root / "config/prompts/system.md", "You are a parrot.")
-    warm_server.play(Turn(text="Hello."))
-    assert place.run("-p", "hi").returncode == 0
-    messages = json.dumps(sent(warm_server)["messages"])
-    assert "You are a parrot." in messages
-    assert "You are tui-agent" not in messages

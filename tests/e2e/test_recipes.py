@@ -60,6 +60,7 @@ def test_the_workflow_goes_from_a_message_to_a_merged_branch(
     (workflow,) = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     steps = yaml.safe_load(workflow)["jobs"]["work"]["steps"]
     (work,) = [step for step in steps if "tui-agent -p" in step.get("run", "")]
+    assert "${{" not in work["run"], "what somebody types must not be put into a script"
     scripted = [WRITE, EDIT, DONE] if state == "done" else [WRITE, Turn(fault=Fault("status", status=401))]
     server.play(*scripted)
     given = {"secrets.ANTHROPIC_API_KEY": "sk-ant-x", "inputs.task": 'Make "it" $(touch evil)'}

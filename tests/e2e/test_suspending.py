@@ -42,26 +42,19 @@ def back(shell: Terminal) -> None:
 
 
 @pytest.mark.parametrize("command", [PROGRAM, f"sh -c '{PROGRAM}; true'"], ids=["itself", "below another"])
-def test_it_stops_and_comes_back_to_the_same_screen_twice(shell: Terminal, command: str) -> None:
+def test_it_stops_and_comes_back_twice_to_a_terminal_of_another_size_too(shell: Terminal, command: str) -> None:
     start(shell, command)
-    for _ in range(2):
+    for size in ((100, 30), (60, 20)):
         shell.press("ctrl+z")
         suspended(shell)
+        shell.resize(*size)
         back(shell)
+        shell.wait_until(lambda: shell.lines[-1].endswith("commands"), "the last line at the bottom")
     shell.type(" goes on")
     shell.wait_for("half a thought goes on")
     shell.press("ctrl+u", "ctrl+q")
     shell.wait_until(lambda: shell.lines[-1].startswith("shell>") or "shell>" in shell.text, "the shell")
     assert "Traceback" not in shell.text
-
-
-def test_it_comes_back_to_a_terminal_of_another_size(shell: Terminal) -> None:
-    start(shell, PROGRAM)
-    shell.press("ctrl+z")
-    suspended(shell)
-    shell.resize(60, 20)
-    back(shell)
-    shell.wait_until(lambda: shell.lines[-1].endswith("commands"), "the last line at the bottom")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTSTP, signal.SIGSTOP])
