@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.agents import make_agent
+from tests.support.agents import Harness, make_agent
 from tests.support.knowledge import write
 from tests.support.scripted_client import Reply
 from tests.tools.test_read import png
@@ -46,26 +46,19 @@ def test_a_sentence_means_what_it_names(text: str) -> None:
     assert [mention.in_code for mention in file_mentions(text)] == [False]
 
 
-class Place:
-    """A directory, and a session in which three entries were made."""
-
-    def __init__(self, tmp_path: Path) -> None:
-        self.harness = make_agent(tmp_path, [Reply("It is in views.py.")])
-        self.cwd = tmp_path / "project"
-
-    async def load(self, text: str, **arguments: Any) -> Prepared:
-        agent = self.harness.agent
-        return await load_message(text, self.cwd, agent.session, agent.ports.put_blob, **arguments)
+async def load(harness: Harness, text: str, **arguments: Any) -> Prepared:
+    ports = harness.agent.ports
+    return await load_message(text, ports.cwd, harness.session, ports.put_blob, **arguments)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def harness(tmp_path: Path) -> Harness:
+    return make_agent(tmp_path, [Reply("It is in views.py.")])
 
 
-async def test_a_file_and_lines_of_one(place: Place) -> None:
-    write(place.cwd / "src/a.py", "".join(f"line {number}\n" for number in range(1, 51)))
-    loaded = await place.load("@src/a.py:10-12 and @src/a.py:99 and @src/a.py")
+async def test_a_file_and_lines_of_one(harness: Harness, tmp_path: Path) -> None:
+    write(tmp_path / "project/src/a.py", "".join(f"line {number}\n" for number in range(1, 51)))
+    loaded = await load(harness, "@src/a.py:10-12 and @src/a.py:99 and @src/a.py")
     assert loaded.problem is None
     assert loaded.parts[1:3] == (
         FilePart(path="src/a.py", text="10\tline 10\n11\tline 11\n12\tline 12"),
@@ -75,56 +68,52 @@ async def test_a_file_and_lines_of_one(place: Place) -> None:
     assert loaded.parts[3].text.startswith("line 1\nline 2\n")
 
 
-async def test_a_directory_is_listed_without_what_git_ignores(place: Place) -> None:
+async def test_a_directory_is_listed_without_what_git_ignores(harness: Harness, tmp_path: Path) -> None:
     for name in ("web/a.ts", "web/ui/b.ts", "web/dist/c.js", ".git/HEAD"):
-        write(place.cwd / name, "x")
-    write(place.cwd / ".gitignore", "dist/\n")
-    assert (await place.load("look into @web/")).parts[1] == FilePart(path="web/", text="ui/\na.ts")
+        write(tmp_path / "project" / name, "x")
+    write(tmp_path / "project/.gitignore", "dist/\n")
+    assert (await load(harness, "look into @web/")).parts[1] == FilePart(path="web/", text="ui/\na.ts")
 
 
-async def test_a_long_file_is_cut_and_a_binary_one_described(place: Place) -> None:
-    write(place.cwd / "long.txt", "x" * (FILE_BYTES + 10))
-    (place.cwd / "data.bin").write_bytes(b"\0" * 20)
-    _text, long, binary = (await place.load("@long.txt @data.bin")).parts
+async def test_a_long_file_is_cut_and_a_binary_one_described(harness: Harness, tmp_path: Path) -> None:
+    write(tmp_path / "project/long.txt", "x" * (FILE_BYTES + 10))
+    (tmp_path / "project/data.bin").write_bytes(b"\0" * 20)
+    _text, long, binary = (await load(harness, "@long.txt @data.bin")).parts
     assert isinstance(long, FilePart)
     assert long.text.endswith("[10 more bytes; use read for the rest]")
     assert binary == FilePart(path="data.bin", text="[binary file of 20 bytes]")
 
 
-async def test_an_image_goes_as_one_unless_it_is_too_large(place: Place) -> None:
-    (place.cwd / "shot.png").write_bytes(png(3, 2))
-    with (place.cwd / "huge.png").open("wb") as file:
+async def test_an_image_goes_as_one_unless_it_is_too_large(harness: Harness, tmp_path: Path) -> None:
+    (tmp_path / "project/shot.png").write_bytes(png(3, 2))
+    with (tmp_path / "project/huge.png").open("wb") as file:
         file.truncate(MAX_IMAGE_BYTES + 1)
-    _text, image, huge = (await place.load("@shot.png @huge.png")).parts
+    _text, image, huge = (await load(harness, "@shot.png @huge.png")).parts
     assert isinstance(image, ImagePart)
     assert (image.mime, image.width, image.height, image.path) == ("image/png", 3, 2, "shot.png")
-    assert place.harness.agent.ports.blob(image.blob) == png(3, 2)
+    assert harness.agent.ports.blob(image.blob) == png(3, 2)
     assert isinstance(huge, FilePart)
     assert "too large" in huge.text
 
 
-async def test_what_does_not_exist_stays_text_and_is_said(place: Place) -> None:
-    os.mkfifo(place.cwd / "feed")
+async def test_what_does_not_exist_stays_text_and_is_said(harness: Harness, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "project/feed")
     text = "@alice look at @feed, @~nobody/x and @gone.md:3, not `@cache`"
-    loaded = await place.load(text)
+    loaded = await load(harness, text)
     assert loaded.parts == (TextPart(text=text),)
     missing, pipe = "there is no such file: alice, ~nobody/x, gone.md:3.", "it can't be read: feed."
     assert loaded.problem == f"Not attached, {missing} Not attached, {pipe}"
 
 
-async def test_an_entry_is_named_with_a_line_of_it_and_how_to_get_all(place: Place) -> None:
-    await place.harness.say("where is the view?")
-    answer = next(entry for entry in place.harness.path() if entry.kind == "assistant")
-    loaded = await place.load(f"why #{answer.id}? not #999 and not #1")
-    assert loaded.parts[1:] == (
-        FilePart(
-            path=f"#{answer.id}",
-            text=f'entry #{answer.id}, assistant: It is in views.py. — recall("#{answer.id}") shows all',
-        ),
-    )
+async def test_an_entry_is_named_with_a_line_of_it_and_how_to_get_all(harness: Harness) -> None:
+    await harness.say("where is the view?")
+    name = f"#{harness.path()[-1].id}"
+    text = f'entry {name}, assistant: It is in views.py. — recall("{name}") shows all'
+    loaded = await load(harness, f"why {name}? not #999 and not #1")
+    assert loaded.parts[1:] == (FilePart(path=name, text=text),)
 
 
-async def test_names_are_only_looked_for_where_the_user_wrote(place: Place) -> None:
-    write(place.cwd / "secret.txt", "x")
-    loaded = await place.load("diff says @secret.txt", naming=Naming("diff says"))
+async def test_names_are_only_looked_for_where_the_user_wrote(harness: Harness, tmp_path: Path) -> None:
+    write(tmp_path / "project/secret.txt", "x")
+    loaded = await load(harness, "diff says @secret.txt", naming=Naming("diff says"))
     assert loaded == Prepared((TextPart(text="diff says @secret.txt"),))

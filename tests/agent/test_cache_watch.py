@@ -44,26 +44,26 @@ async def test_a_miss_is_told_from_what_the_settings_say_on(tmp_path: Path, leas
 @pytest.mark.parametrize(
     ("change", "cause", "told"),
     [
-        (lambda agent, entry: agent.edit_context(entry, "mask"), BreakCause.EDIT, [BreakCause.EDIT]),
-        (lambda agent, _entry: agent.change_model("test/other"), None, []),
-        (lambda agent, _entry: agent.change_effort(Effort.HIGH), BreakCause.EFFORT, []),
+        (lambda agent: agent.edit_context(2, "mask"), BreakCause.EDIT, [BreakCause.EDIT]),
+        (lambda agent: agent.change_model("test/other"), None, []),
+        (lambda agent: agent.change_effort(Effort.HIGH), BreakCause.EFFORT, []),
     ],
     ids=["edit", "model", "effort"],
 )
 async def test_what_broke_the_prefix_is_named_and_told_where_it_is_a_surprise(
-    tmp_path: Path, change: Callable[[Agent, int], None], cause: BreakCause | None, told: list[BreakCause]
+    tmp_path: Path, change: Callable[[Agent], None], cause: BreakCause | None, told: list[BreakCause]
 ) -> None:
     harness = agent(tmp_path, FIRST, WARM, MISS)
     await harness.say("one")
     await harness.say("two")
-    change(harness.agent, next(entry.id for entry in harness.path() if entry.kind == "user"))
+    change(harness.agent)
+    changed = harness.session.leaf
     await harness.say("three")
     assert [event.cause for event in harness.of(CacheMissed)] == told
     if cause is not None:
         assert cause_of_miss(harness) is cause
     if cause is BreakCause.EDIT:
-        edited = next(entry.id for entry in harness.path() if entry.kind == "context_edit")
-        assert harness.agent.context.watch.miss.entry_id == edited
+        assert harness.agent.context.watch.miss.entry_id == changed
 
 
 async def test_a_cache_that_cooled_before_the_message_is_no_surprise_but_one_that_cooled_in_a_run_is(

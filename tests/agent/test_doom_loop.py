@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from copy import deepcopy
 
 import pytest
@@ -22,9 +21,12 @@ def pending(build: PathBuilder, tool="bash", arguments=None):
     return detect(build.path, asked.tool_calls[0].call_id)
 
 
-def started() -> PathBuilder:
+def started(*results: str) -> PathBuilder:
+    """Return a path on which ``make`` gave these results."""
     build = PathBuilder()
     build.user("build it")
+    for result in results:
+        build.run("bash", {"command": "make"}, result)
     return build
 
 
@@ -43,16 +45,6 @@ def test_arguments_are_compared_as_canonical_json():
     build.run("grep", '{"pattern": "x", "path": "src"}', "none")
     build.run("grep", '{"path":"src","pattern":"x"}', "none")
     assert pending(build, "grep", '{ "path" : "src", "pattern" : "x" }') is not None
-
-
-def asked_at(results: Sequence[str]) -> list[int]:
-    """Return the numbers of the calls that are asked about when a call gives these results one after the other."""
-    build, asked = started(), []
-    for number, result in enumerate(results, 1):
-        if pending(deepcopy(build)) is not None:
-            asked.append(number)
-        build.run("bash", {"command": "make"}, result)
-    return asked
 
 
 def test_a_read_that_is_answered_with_known_lines_brings_nothing_new():
@@ -75,7 +67,12 @@ def test_a_read_that_is_answered_with_known_lines_brings_nothing_new():
     ],
 )
 def test_a_call_asks_the_third_time_it_gives_the_same_and_now_and_then_when_it_does_not(results, asked):
-    assert asked_at(results) == asked
+    build, found = started(), []
+    for number, result in enumerate(results, 1):
+        if pending(deepcopy(build)) is not None:
+            found.append(number)
+        build.run("bash", {"command": "make"}, result)
+    assert found == asked
 
 
 @pytest.mark.parametrize("length", [2, 3])
@@ -99,31 +96,24 @@ def test_three_unreadable_calls_of_one_tool_ask_unless_one_between_can_be_read()
 
 
 def test_a_word_from_the_user_starts_over_and_a_synthetic_message_does_not():
-    build = started()
-    for _ in range(2):
-        build.run("bash", {"command": "make"}, "same")
+    build = started("same", "same")
     build.user("Continue if you have next steps", synthetic="compaction")
     assert pending(deepcopy(build)) is not None
     build.user("do it once more")
     assert pending(build) is None
 
 
-def test_allowed_for_the_session_is_silent_about_those_calls_only():
-    build = started()
-    for _ in range(2):
-        build.run("bash", {"command": "make"}, "same")
+@pytest.mark.parametrize(("allowed", "asks"), [("make", False), ("ls", True)])
+def test_allowed_for_the_session_is_silent_about_those_calls_only(allowed, asks):
+    build = started("same", "same")
     asked = build.call(("bash", {"command": "make"}))
-    allowed = LoopRules(allowed=frozenset({call_key("bash", '{"command":"make"}')}))
-    other = LoopRules(allowed=frozenset({call_key("bash", '{"command":"ls"}')}))
-    assert detect(build.path, asked.tool_calls[0].call_id, allowed) is None
-    assert detect(build.path, asked.tool_calls[0].call_id, other) is not None
+    rules = LoopRules(allowed=frozenset({call_key("bash", f'{{"command":"{allowed}"}}')}))
+    assert (detect(build.path, asked.tool_calls[0].call_id, rules) is not None) is asks
 
 
 @pytest.mark.parametrize("denied", ["make", "rm -rf /"])
 def test_a_refused_loop_is_a_strike_and_another_refusal_is_none(denied):
-    build = started()
-    for _ in range(2):
-        build.run("bash", {"command": "make"}, "same")
+    build = started("same", "same")
     first = build.call(("bash", {"command": denied})).tool_calls[0].call_id
     assert not was_refused(build.path, first)
     build.result(first, "denied", status=ToolStatus.DENIED)

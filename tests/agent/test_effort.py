@@ -20,8 +20,9 @@ def asked(client: ScriptedClient) -> list[Effort | None]:
 
 
 async def test_a_branch_keeps_it_and_going_back_restores_it(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply("One."), Reply("Two."), Reply("Three.")])
-    harness = make_agent(tmp_path, client)
+    client = ScriptedClient([Reply("One."), Reply("Two."), Reply("Three."), Reply("Four.")])
+    harness = make_agent(tmp_path, client, preset_effort=lambda _model: Effort.MEDIUM)
+    harness.agent.change_effort(Effort.LOW)
     harness.agent.change_effort(Effort.LOW)
     await harness.say("go")
     before = harness.session.leaf
@@ -29,20 +30,12 @@ async def test_a_branch_keeps_it_and_going_back_restores_it(tmp_path: Path) -> N
     await harness.say("think hard")
     session = Session(harness.store, harness.session.id, estimate=lambda _entry: 1, read_only=True)
     assert Agent(session, harness.agent.ports, model=MODEL).effort.asked is Effort.MAX
+    harness.agent.change_effort(None)
+    await harness.say("as the settings say")
+    assert [entry.effort for entry in harness.entries(EffortChangeEntry)] == [Effort.LOW, Effort.MAX, None]
     await harness.agent.navigator.go(before)
     await harness.say("another way")
-    assert asked(client) == [Effort.LOW, Effort.MAX, Effort.LOW]
-
-
-async def test_choosing_what_holds_appends_nothing_and_default_takes_it_back(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply("One.")])
-    harness = make_agent(tmp_path, client, preset_effort=lambda _model: Effort.MEDIUM)
-    harness.agent.change_effort(Effort.HIGH)
-    harness.agent.change_effort(Effort.HIGH)
-    harness.agent.change_effort(None)
-    await harness.say("go")
-    assert [entry.effort for entry in harness.path() if isinstance(entry, EffortChangeEntry)] == [Effort.HIGH, None]
-    assert asked(client) == [Effort.MEDIUM]
+    assert asked(client) == [Effort.LOW, Effort.MAX, Effort.MEDIUM, Effort.LOW]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -17,15 +18,17 @@ from tui_agent.sandbox import Sandbox, SandboxState
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.entries import ToolStatus
 from tui_agent.shell.needs import command_needs
-from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import Tool, ToolResult
 from tui_agent.tools.bash import BashInput, BashTool
 from tui_agent.tools.registry import builtin_tools
 
-COMMANDS = [
-    line
-    for line in (Path(__file__).parent / "data" / "everyday.txt").read_text(encoding="utf-8").splitlines()
-    if line and not line.startswith("#")
-]
+
+def lines(name: str) -> list[str]:
+    text = (Path(__file__).parent / "data" / name).read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+COMMANDS = lines("everyday.txt")
 
 
 @pytest.fixture
@@ -73,24 +76,13 @@ def test_in_a_sandbox_plan_mode_refuses_only_what_is_known_to_change_something(p
     assert [c for c in COMMANDS if refused(c)] == [c for c in COMMANDS if c.startswith(changing)]
 
 
-# -- An hour of a whole agent at work, counted in questions ------------------------------------------------------------
-
-
-HOUR = [
-    line.partition(" ")[::2]
-    for line in (Path(__file__).parent / "data" / "hour.txt").read_text(encoding="utf-8").splitlines()
-    if line and not line.startswith("#")
-]
-
-
-async def _nothing(_arguments: ToolInput, _context: ToolContext) -> ToolResult:
-    return ToolResult("Done.")
+HOUR = [line.partition(" ")[::2] for line in lines("hour.txt")]
 
 
 def idle_tools() -> tuple[Tool, ...]:  # type: ignore[type-arg]
     tools = builtin_tools()
     for tool in tools:
-        tool.run = _nothing  # type: ignore[method-assign]
+        tool.run = AsyncMock(return_value=ToolResult("Done."))  # type: ignore[method-assign]
     return tools
 
 

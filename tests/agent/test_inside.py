@@ -135,57 +135,49 @@ def test_a_link_to_everything_is_not_walked_through_for_the_question_of_trust(tm
     assert {Path(item.name).name for item in state.items} == {"h.sh"}
 
 
-class TestWhatACommandOfAProjectNames:
-    """A command that came with a project can't have files attached that its user did not name."""
-
-    async def problem(self, tmp_path: Path, text: str, typed: str = "") -> str | None:
-        harness = make_agent(tmp_path, [])
-        project, put_blob = harness.agent.ports.project, harness.agent.ports.put_blob
+async def test_a_command_of_a_project_attaches_what_is_outside_only_if_the_user_typed_it(
+    tmp_path: Path, key: Path
+) -> None:
+    write(tmp_path / "project/a.py", "x")
+    link(tmp_path / "project/b", key)
+    harness = make_agent(tmp_path, [])
+    project, put_blob = harness.agent.ports.project, harness.agent.ports.put_blob
+    text = f"look at @a.py @b @../home/.ssh/id_rsa @{key} @~/.netrc @b:1-2"
+    for typed, left in (("", f"{key}, "), (f"@{key}", "")):
         naming = Naming(text, project, typed)
-        return (await load_message(text, project, harness.session, put_blob, naming=naming)).problem
-
-    async def test_what_is_outside_is_left_out(self, tmp_path: Path, key: Path) -> None:
-        write(tmp_path / "project/a.py", "x")
-        link(tmp_path / "project/b", key)
-        text = f"look at @a.py @b @../home/.ssh/id_rsa @{key} @~/.netrc @b:1-2"
-        problem = await self.problem(tmp_path, text)
-        assert problem is not None
-        assert problem.endswith(f"outside of it: b, ../home/.ssh/id_rsa, {key}, ~/.netrc, b:1-2.")
-
-    async def test_what_the_user_typed_is_attached(self, tmp_path: Path, key: Path) -> None:
-        assert await self.problem(tmp_path, f"look at @{key}", f"@{key}") is None
-
-    async def test_the_user_is_told(self, tmp_path: Path, key: Path) -> None:
-        write(tmp_path / "project/.claude/commands/show.md", f"Show @{key}")
-        harness = make_agent(tmp_path, [Reply("done")], knowledge=knowledge(tmp_path))
-        prepared = await prepare_command("show", "", harness.session, harness.agent.ports)
-        assert prepared is not None
-        assert "canary" not in str(prepared.parts)
-        assert "the command came with the project and names what is outside of it" in (prepared.problem or "")
+        problem = (await load_message(text, project, harness.session, put_blob, naming=naming)).problem or ""
+        assert problem.endswith(f"outside of it: b, ../home/.ssh/id_rsa, {left}~/.netrc, b:1-2.")
 
 
-class TestReading:
-    """The helper itself."""
+async def test_the_user_is_told_what_a_command_of_a_project_may_not_attach(tmp_path: Path, key: Path) -> None:
+    write(tmp_path / "project/.claude/commands/show.md", f"Show @{key}")
+    harness = make_agent(tmp_path, [], knowledge=knowledge(tmp_path))
+    prepared = await prepare_command("show", "", harness.session, harness.agent.ports)
+    assert prepared is not None
+    assert "canary" not in str(prepared.parts)
+    assert "the command came with the project and names what is outside of it" in (prepared.problem or "")
 
-    def test_a_link_put_in_the_way_meanwhile_fails(self, tmp_path: Path, key: Path, monkeypatch: Any) -> None:
-        path = write(tmp_path / "project/docs/a.md", "fine")
-        real = os.path.realpath
 
-        def swap(name: Any, **more: Any) -> str:
-            found = real(name, **more)
-            if Path(name) == path and not path.is_symlink():
-                path.unlink()
-                path.symlink_to(key)
-            return found
+def test_a_link_put_in_the_way_meanwhile_fails(tmp_path: Path, key: Path, monkeypatch: Any) -> None:
+    path = write(tmp_path / "project/docs/a.md", "fine")
+    real = os.path.realpath
 
-        monkeypatch.setattr(os.path, "realpath", swap)
-        with pytest.raises(OSError, match="symbolic link"):
-            open_inside(tmp_path / "project", path)
+    def swap(name: Any, **more: Any) -> str:
+        found = real(name, **more)
+        if Path(name) == path and not path.is_symlink():
+            path.unlink()
+            path.symlink_to(key)
+        return found
 
-    def test_pipes_and_directories_are_refused_at_once(self, tmp_path: Path) -> None:
-        write(tmp_path / "a.txt", "1")
-        os.mkfifo(tmp_path / ".gitignore")
-        for name in (".gitignore", "."):
-            with pytest.raises(OSError, match="it is"):
-                read_inside(tmp_path, tmp_path / name, FILE_BYTES)
-        assert tmp_path / "a.txt" in list(walk_files(tmp_path))
+    monkeypatch.setattr(os.path, "realpath", swap)
+    with pytest.raises(OSError, match="symbolic link"):
+        open_inside(tmp_path / "project", path)
+
+
+def test_pipes_and_directories_are_refused_at_once(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt", "1")
+    os.mkfifo(tmp_path / ".gitignore")
+    for name in (".gitignore", "."):
+        with pytest.raises(OSError, match="it is"):
+            read_inside(tmp_path, tmp_path / name, FILE_BYTES)
+    assert tmp_path / "a.txt" in list(walk_files(tmp_path))

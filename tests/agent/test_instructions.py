@@ -31,13 +31,8 @@ def test_files_from_the_user_then_from_the_root_down_to_where_one_works(tmp_path
     for path in ("project/AGENTS.md", "project/a/CLAUDE.md", "project/a/b/CONTEXT.md", "config/AGENTS.md", "AGENTS.md"):
         write(tmp_path / path, path)
     write(tmp_path / "home/.claude/CLAUDE.md", "from home")
-    assert names(tmp_path, "a/b") == [
-        (tmp_path / "config/AGENTS.md").as_posix(),
-        "~/.claude/CLAUDE.md",
-        "AGENTS.md",
-        "a/CLAUDE.md",
-        "a/b/CONTEXT.md",
-    ]
+    users = [(tmp_path / "config/AGENTS.md").as_posix(), "~/.claude/CLAUDE.md"]
+    assert names(tmp_path, "a/b") == [*users, "AGENTS.md", "a/CLAUDE.md", "a/b/CONTEXT.md"]
 
 
 def test_one_file_per_directory_and_no_text_twice(tmp_path: Path) -> None:
@@ -213,12 +208,12 @@ CLAUDE = "---\nname: rev\ndescription: reviews\ntools: Read, Grep\nmodel: sonnet
 @pytest.mark.parametrize("place", [place for place in PLACES if place.kind in {"commands", "agents", "skills"}])
 def test_every_place_of_the_table_is_read_and_listed(tmp_path: Path, place: Place) -> None:
     for base, folder in (("project", place.project), ("home", place.home)):
-        if folder and place.kind == "skills":
-            skill(tmp_path / base / folder, base)
-        elif folder:
-            write(tmp_path / base / folder / f"{base}.md", "---\ndescription: d\n---\ntext")
-        else:
+        if not folder:
             continue
+        if place.kind == "skills":
+            skill(tmp_path / base / folder, base)
+        else:
+            write(tmp_path / base / folder / f"{base}.md", "---\ndescription: d\n---\ntext")
         loaded = knowledge(tmp_path, trusted=lambda: True)
         shown = folder if base == "project" else f"~/{folder}"
         origin = f"{shown}, of {place.whose}" if place.whose else shown
@@ -231,21 +226,19 @@ def test_every_place_of_the_table_is_read_and_listed(tmp_path: Path, place: Plac
 
 
 def test_the_trust_question_lists_what_acts_and_nothing_else(tmp_path: Path) -> None:
+    def listed() -> set[tuple[str, str]]:
+        items = project_state(project, TrustStore(tmp_path / "trust.json")).items
+        return {(item.kind, item.name) for item in items}
+
     project = folders(tmp_path).project
-    for place in PLACES:
-        if place.project and not place.project.endswith(".md"):
-            write(project / place.project / "x.md", "text")
-    expected = {
-        (ACTING[place.kind], f"{place.project}/x.md")
-        for place in PLACES
-        if place.kind in ACTING and place.project and place.project != ".claude/hooks"
-    }
-    listed = {(item.kind, item.name) for item in project_state(project, TrustStore(tmp_path / "trust.json")).items}
-    assert listed - expected == {("file", ".tui-agent/skills/x.md")}
-    assert expected <= listed
+    places = [place for place in PLACES if place.project and not place.project.endswith(".md")]
+    for place in places:
+        write(project / place.project / "x.md", "text")
+    acting = {(ACTING[place.kind], f"{place.project}/x.md") for place in places if place.kind in ACTING}
+    hooks = {row for row in acting if row[1] == ".claude/hooks/x.md"}
+    assert listed() == (acting - hooks) | {("file", ".tui-agent/skills/x.md")}
     write(project / ".tui-agent/config.toml", "")
-    again = {item.name for item in project_state(project, TrustStore(tmp_path / "trust.json")).items}
-    assert ".claude/hooks/x.md" in again
+    assert hooks < listed()
 
 
 def test_agents_of_other_programs_get_no_more_than_they_ask_for(tmp_path: Path) -> None:

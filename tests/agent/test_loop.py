@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -56,8 +57,8 @@ async def test_what_the_model_gets_wrong_is_answered_to_the_model(tmp_path: Path
 
 
 async def test_more_calls_than_one_answer_may_make_are_refused_with_a_result_each(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply(calls=tuple(call("ls", path=".") for _ in range(600))), Reply("Enough.")])
-    harness = make_agent(tmp_path, client, rules=(Rule("doom_loop", "*", Action.ALLOW, "flag"),))
+    rules = (Rule("doom_loop", "*", Action.ALLOW, "flag"),)
+    harness = make_agent(tmp_path, [Reply(calls=(call("ls", path="."),) * 600), Reply("Enough.")], rules=rules)
     assert (await harness.say("look everywhere")).reason == "done"
     found = harness.results()
     assert len(found) == 600
@@ -84,8 +85,7 @@ async def test_interrupt_while_streaming_keeps_what_came(tmp_path: Path) -> None
     harness.agent.submit("go")
     await asyncio.wait_for(harness.client.hanging.wait(), 60)
     assert (await interrupted(harness)).reason == "interrupted"
-    answer = harness.path()[-1]
-    assert isinstance(answer, AssistantEntry)
+    (answer,) = harness.entries(AssistantEntry)
     assert (answer.text, answer.interrupted) == ("Half an answer", True)
     assert harness.client.closed == 1
     harness.agent.retry()
@@ -113,13 +113,12 @@ async def test_interrupt_while_a_command_runs_keeps_its_output_and_ends_it(
 
 
 async def test_interrupt_during_the_countdown(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply(error=ModelError(ErrorKind.RATE_LIMIT, "Slow down.", retry_after=50)), Reply("Ok.")])
-    harness = make_agent(tmp_path, client)
+    limit = ModelError(ErrorKind.RATE_LIMIT, "Slow down.", retry_after=50)
+    harness = make_agent(tmp_path, [Reply(error=limit), Reply("Ok.")])
     harness.agent.submit("go")
     await harness.until(lambda: bool(harness.of(RetryScheduled)))
     assert (await interrupted(harness)).reason == "interrupted"
-    left = harness.path()[-1]
-    assert isinstance(left, AssistantEntry)
+    (left,) = harness.entries(AssistantEntry)
     assert (left.interrupted, left.error, left.parts) == (True, "Slow down.", ())
     assert (await harness.say("again")).reason == "done"
     assert [entry.text for entry in harness.entries(UserEntry)] == ["go", "again"]
@@ -134,13 +133,9 @@ async def test_interrupt_before_anything_happened(tmp_path: Path) -> None:
     assert [entry.text for entry in harness.entries(UserEntry)] == ["go"]
 
 
-async def no_wait(_seconds: float) -> None:
-    return None
-
-
 async def test_a_passing_failure_is_tried_again_and_nothing_is_said_twice(tmp_path: Path) -> None:
     broken = Reply("Half", error=ModelError(ErrorKind.NETWORK, "The connection broke."))
-    harness = make_agent(tmp_path, [broken, Reply("Whole.")], sleep=no_wait)
+    harness = make_agent(tmp_path, [broken, Reply("Whole.")], sleep=AsyncMock())
     assert (await harness.say("go")).reason == "done"
     assert [entry.text for entry in harness.entries(AssistantEntry)] == ["Whole."]
     every = [header.kind for header in harness.session.skeleton()]
@@ -154,7 +149,7 @@ async def test_a_server_that_loads_its_model_is_waited_for(tmp_path: Path) -> No
     loading = Reply(error=ModelError(ErrorKind.LOADING, "127.0.0.1:8080 is loading the model.", status=503))
     refused = Reply(error=ModelError(ErrorKind.NETWORK, "Nothing answers there."))
     client = ScriptedClient([*[refused] * 3, *[loading] * 100, Reply("Ready."), loading])
-    harness = make_agent(tmp_path, client, sleep=no_wait)
+    harness = make_agent(tmp_path, client, sleep=AsyncMock())
     assert (await harness.say("go")).reason == "done"
     assert [event.loading for event in harness.of(RetryScheduled)][:5] == [None, None, None, 0.0, 2.0]
     assert (await harness.say("again")).error == "127.0.0.1:8080 is loading the model."
@@ -177,7 +172,7 @@ class Cut(ScriptedClient):
 async def test_an_answer_without_text_or_end_is_tried_again_a_few_times_only(
     tmp_path: Path, client: ScriptedClient, error: str
 ) -> None:
-    ended = await make_agent(tmp_path, client, sleep=no_wait).say("go")
+    ended = await make_agent(tmp_path, client, sleep=AsyncMock()).say("go")
     assert ended.reason == "error"
     assert error in (ended.error or "")
     assert 1 < len(client.requests) < 10
@@ -233,8 +228,7 @@ async def test_a_command_of_the_user_is_told_to_the_model_unless_excluded(tmp_pa
     await harness.agent.run_shell("echo hidden", excluded=True)
     await harness.say("what did I run?")
     sent = request_bytes(harness.client.requests[0]).decode()
-    assert "visible" in sent
-    assert "hidden" not in sent
+    assert ("visible" in sent, "hidden" in sent) == (True, False)
 
 
 async def test_a_command_of_the_user_is_seen_at_once_and_can_be_stopped(tmp_path: Path) -> None:
@@ -249,17 +243,17 @@ async def test_a_command_of_the_user_is_seen_at_once_and_can_be_stopped(tmp_path
     assert harness.of(ToolFinished)[-1].status == "interrupted"
 
 
-@pytest.mark.parametrize("kind", list(ErrorKind))
-async def test_every_kind_of_error_leaves_a_session_that_goes_on(tmp_path: Path, kind: ErrorKind) -> None:
-    client = ScriptedClient(
-        lambda request: Reply("Fine.") if "again" in request.messages[-1].text else Reply(error=ModelError(kind, "No."))
-    )
-    harness = make_agent(tmp_path, client, sleep=no_wait)
+@pytest.mark.parametrize(("kind", "text"), [*((kind, "") for kind in ErrorKind), (ErrorKind.AUTH, "Half")])
+async def test_every_kind_of_error_leaves_a_session_that_goes_on(tmp_path: Path, kind: ErrorKind, text: str) -> None:
+    failed = Reply(text, error=ModelError(kind, "No."))
+    client = ScriptedClient(lambda request: Reply("Fine.") if "again" in request.messages[-1].text else failed)
+    harness = make_agent(tmp_path, client, sleep=AsyncMock())
     assert ((await harness.say("go")).error or "").startswith("No.")
     harness.agent.retry()
     assert (await harness.ended()).reason != "done"
     assert (await harness.say("again")).reason == "done"
-    assert {message.role for message in client.requests[-1].messages} == {"system", "user"}
+    assert client.requests[-1].messages[-1].role == "user"
+    assert ("continue" in [entry.synthetic for entry in harness.entries(UserEntry)]) is bool(text)
 
 
 @pytest.fixture
@@ -355,7 +349,7 @@ async def test_an_overflow_teaches_a_smaller_window_and_what_the_server_counted(
     tmp_path: Path, numbers: dict[str, int]
 ) -> None:
     refused = ModelError(ErrorKind.CONTEXT_OVERFLOW, "The prompt is too long.", **numbers)
-    harness = make_agent(tmp_path, [Reply(error=refused), Reply("Fine.")], sleep=no_wait)
+    harness = make_agent(tmp_path, [Reply(error=refused), Reply("Fine.")], sleep=AsyncMock())
     assert (await harness.say("word " * 9_000)).reason == "done"
     assert 8_000 < harness.directory.windows[MODEL] < 12_000
     assert any("named no window" in event.message for event in harness.of(Notice)) is (not numbers)

@@ -74,28 +74,25 @@ async def test_the_item_goes_back_to_its_model_and_the_entries_stay(tmp_path: Pa
 
 async def test_another_model_gets_the_entries_themselves_and_its_own_gets_the_item_again(tmp_path: Path) -> None:
     harness = await long_talk(tmp_path, Provider(words))
-    agent = harness.agent
-    whole = project(agent.session.path(), ModelTraits(MODEL))
+    agent, session = harness.agent, harness.session
+    whole = project(session.path(), ModelTraits(MODEL))
     await agent.compact()
     (made,) = harness.entries(CompactionEntry)
     small = agent.context_size().history
 
     ahead = await agent.context.ahead(OTHER)
     agent.change_model(OTHER)
-    path = agent.session.active_path()
-    foreign = project(path, ModelTraits(OTHER))
+    path = session.active_path()
     assert ahead.after.history == agent.context_size().history > small
-    assert path == agent.session.path()
-    assert path == agent.session.reader.load_active(agent.session.leaf)
-    assert [(message.role, message.text) for message in foreign.messages] == [
-        (message.role, message.text) for message in whole.messages
-    ]
+    assert path == session.path() == session.reader.load_active(session.leaf)
+    foreign = [(message.role, message.text) for message in project(path, ModelTraits(OTHER)).messages]
+    assert foreign == [(message.role, message.text) for message in whole.messages]
     assert agent.inspector.standings().compaction == 0
 
     agent.change_model(MODEL)
-    again = project(agent.session.active_path(), ModelTraits(MODEL))
+    again = project(session.active_path(), ModelTraits(MODEL))
     assert [message.reasoning for message in again.messages if message.reasoning] == [(ITEM,)]
-    assert again == project(agent.session.path(), ModelTraits(MODEL)), "the active path says the same as the whole one"
+    assert again == project(session.path(), ModelTraits(MODEL)), "the active path says the same as the whole one"
     assert agent.inspector.standings().compaction == made.id
 
 

@@ -63,13 +63,6 @@ def test_the_first_example_does_what_it_reads_like(project: Path) -> None:
         assert decide_in_mode(need, (*DEFAULT_RULES, *rules), "build").action is Action.ALLOW
 
 
-def test_asking_about_every_command_is_stronger_than_the_sandbox(project: Path) -> None:
-    rules = rules_from_table({"bash": "ask"}, "user")
-    assert verdict("pytest -q", project, boxed=True) is Action.ALLOW
-    assert verdict("pytest -q", project, rules, boxed=True) is Action.ASK
-    assert verdict("cat README.md", project, rules, boxed=True) is Action.ALLOW
-
-
 @pytest.mark.parametrize(
     "command",
     [

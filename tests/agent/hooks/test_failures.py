@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from tests.support.agents import YES, Harness, make_agent
-from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.scripted_client import Reply, ScriptedClient, call
 from tui_agent.agent.events import MessageRefused, Notice, PermissionAsked, QueueChanged
 from tui_agent.agent.hooks.hooks import CommandHook, Hooks, LoadedHooks, checked, from_settings
 from tui_agent.agent.hooks.payloads import (
@@ -27,6 +27,7 @@ from tui_agent.agent.hooks.payloads import (
 )
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.lazy import dataclass
 from tui_agent.processes.environment import SafeEnvironment
@@ -58,14 +59,6 @@ class FunctionHook(CommandHook):
 def functions(*rows: dict[str, Callable[[Any], Any]]) -> Hooks:
     settings = HookSettings(event="run_end", command="function")
     return Hooks(lambda: LoadedHooks(tuple(FunctionHook(settings, Path(), {}, functions=row) for row in rows)))
-
-
-def bash(command: str) -> Call:
-    return Call("bash", json.dumps({"command": command}))
-
-
-def write(path: str) -> Call:
-    return Call("write", json.dumps({"path": path, "content": "x"}))
 
 
 def warnings(harness: Harness) -> list[str]:
@@ -108,13 +101,14 @@ async def test_an_interrupt_while_a_hook_runs_keeps_the_message_for_later(tmp_pa
     harness = make_agent(tmp_path, [Reply("Hello.")], hooks=hooks)
     harness.agent.submit("important")
     await harness.until((tmp_path / "project" / "started").exists)
+    harness.agent.submit("and this")
     harness.agent.interrupt()
     assert (await harness.ended()).reason == "interrupted"
-    assert harness.agent.queue.snapshot() == QueueChanged(steer=("important",))
+    assert harness.agent.queue.snapshot() == QueueChanged(steer=("important", "and this"))
     (tmp_path / "project" / "go").touch()
     harness.agent.retry()
     assert (await harness.ended()).reason == "done"
-    assert [entry.text for entry in harness.path() if isinstance(entry, UserEntry)] == ["important"]
+    assert [entry.text for entry in harness.entries(UserEntry)] == ["important", "and this"]
 
 
 async def test_commands_are_given_no_secrets(tmp_path: Path) -> None:
@@ -129,8 +123,9 @@ async def test_commands_are_given_no_secrets(tmp_path: Path) -> None:
 
 async def test_allowing_never_overrules_a_rule_that_denies(tmp_path: Path) -> None:
     hooks = commands(tmp_path, {"event": "before_tool", "command": """echo '{"decision": "allow"}'"""})
-    client = ScriptedClient([Reply(calls=(write("x"), write("y"))), Reply("Done.")])
-    harness = make_agent(tmp_path, client, hooks=hooks, rules=(Rule("edit", "x", Action.DENY, "user"),))
+    calls = tuple(call("write", path=path, content="x") for path in "xy")
+    rules = (Rule("edit", "x", Action.DENY, "user"),)
+    harness = make_agent(tmp_path, [Reply(calls=calls), Reply("Done.")], hooks=hooks, rules=rules)
     await harness.say("go")
     assert [result.status for result in harness.results()] == [ToolStatus.DENIED, ToolStatus.COMPLETED]
     assert harness.of(PermissionAsked) == []
@@ -138,17 +133,14 @@ async def test_allowing_never_overrules_a_rule_that_denies(tmp_path: Path) -> No
 
 
 async def test_changed_arguments_are_checked_again(tmp_path: Path) -> None:
-    def change(given: BeforeTool) -> dict[str, object]:
-        denied = {"path": "denied", "content": "x"}
-        return {"arguments": denied if given.arguments["path"] == "first" else {"wrong": 1}}
-
-    client = ScriptedClient([Reply(calls=(write("first"), write("second"))), Reply("Done.")])
+    changed = {"first": {"path": "denied", "content": "x"}, "second": {"wrong": 1}}
+    hooks = functions({"before_tool": lambda given: {"arguments": changed[given.arguments["path"]]}})
+    calls = tuple(call("write", path=path, content="x") for path in changed)
     rules = (Rule("edit", "denied", Action.DENY, "user"),)
-    harness = make_agent(tmp_path, client, hooks=functions({"before_tool": change}), rules=rules)
+    harness = make_agent(tmp_path, [Reply(calls=calls), Reply("Done.")], hooks=hooks, rules=rules)
     await harness.say("go")
     first, second = harness.results()
-    assert first.status is ToolStatus.DENIED
-    assert second.status is ToolStatus.ERROR
+    assert (first.status, second.status) == (ToolStatus.DENIED, ToolStatus.ERROR)
     assert "wrong is not a field" in second.output
     assert list((tmp_path / "project").iterdir()) == []
 
@@ -159,8 +151,8 @@ async def test_a_matcher_limits_a_hook_to_tools(tmp_path: Path) -> None:
         {"event": "before_tool", "matcher": "w*", "command": "echo never >&2; exit 2"},
         {"event": "after_tool", "matcher": "ba*", "command": """echo '{"append": "seen by a hook"}'"""},
     )
-    client = ScriptedClient([Reply(calls=(write("a"), bash("echo hi"), bash("exit 3"))), Reply("Done.")])
-    harness = make_agent(tmp_path, client, hooks=hooks)
+    calls = [call("write", path="a", content="x"), *(call("bash", command=text) for text in ("echo hi", "exit 3"))]
+    harness = make_agent(tmp_path, [Reply(calls=tuple(calls)), Reply("Done.")], hooks=hooks)
     await harness.say("go")
     written, *others = harness.results()
     assert written.status is ToolStatus.DENIED
@@ -174,14 +166,14 @@ async def test_hooks_are_asked_in_their_order_and_see_what_the_one_before_did(tm
         return BeforeToolAnswer(arguments={"command": f"{given.arguments['command']}{letter}"}, decision="allow")
 
     hooks = functions(*({"before_tool": partial(add, letter)} for letter in "ab"))
-    harness = make_agent(tmp_path, [Reply(calls=(bash("echo "),)), Reply("Done.")], hooks=hooks)
+    harness = make_agent(tmp_path, [Reply(calls=(call("bash", command="echo "),)), Reply("Done.")], hooks=hooks)
     await harness.say("go")
     assert harness.results()[0].output.startswith("ab\n")
 
 
 async def test_steering_that_is_refused_leaves_the_run_going(tmp_path: Path) -> None:
     hooks = functions({"user_prompt": lambda given: UserPromptAnswer(block=given.prompt == "bad", message="not this")})
-    client = ScriptedClient([Reply(calls=(bash("touch x"),)), Reply("Done.")])
+    client = ScriptedClient([Reply(calls=(call("bash", command="touch x"),)), Reply("Done.")])
     harness = make_agent(tmp_path, client, answer=None, hooks=hooks)
     harness.agent.submit("good")
     await harness.until(lambda: harness.agent.questions.open is not None)
@@ -196,16 +188,13 @@ SMALL = ContextSettings(compaction=CompactionSettings(keep_recent=200))
 TOLD = "## Goal\nWhat the model itself wrote about the work so far.\n"
 
 
-async def long_talk(tmp_path: Path, hooks: Hooks, *, window: int = 16_000) -> Harness:
-    harness = make_agent(
-        tmp_path,
-        lambda request: (
-            Reply(TOLD) if "<length>" in request.messages[-1].text else Reply("An answer. " + "word " * 600, usage=None)
-        ),
-        hooks=hooks,
-        settings=SMALL,
-        window=window,
-    )
+async def long_talk(tmp_path: Path, hooks: Hooks) -> Harness:
+    def script(request: ModelRequest) -> Reply:
+        if "<length>" in request.messages[-1].text:
+            return Reply(TOLD)
+        return Reply("An answer. " + "word " * 600, usage=None)
+
+    harness = make_agent(tmp_path, script, hooks=hooks, settings=SMALL, window=16_000)
     for number in range(4):
         await harness.say(f"question {number}")
     return harness

@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+from tests.support.knowledge import write
 from tests.support.processes import git
 from tests.support.races import RacingClient, begin, make_project, racing_agent, runs, state_of, writes
 from tests.support.scripted_client import Reply, call
@@ -23,8 +24,7 @@ async def test_commands_find_the_copy_in_the_projects_place(tmp_path: Path) -> N
     make_project(project)
     (project / ".gitignore").write_text("*.log\nnode_modules/\n")
     for number in range(MAX_COPIED_IGNORED + 1):
-        (project / "node_modules" / f"m{number % 50}").mkdir(parents=True, exist_ok=True)
-        (project / "node_modules" / f"m{number % 50}" / f"{number}.js").write_text("1\n")
+        write(project / "node_modules" / f"m{number % 50}" / f"{number}.js", "1\n")
     (tmp_path / "home").mkdir()
 
     def play(_number: int, step: int) -> Reply:
@@ -49,6 +49,7 @@ async def test_commands_find_the_copy_in_the_projects_place(tmp_path: Path) -> N
     assert "50" in seen[0]
     assert "node_modules" not in seen[0]  # ignored as in the project, though a link is no directory
     assert "in the copy" in seen[3]
+    assert (race.home.path / "1" / "node_modules").is_symlink()
     assert [runner.state for runner in race.runners] == [RunnerState.PASSED] * 2, race.runners[0].record
     assert state_of(project) == before
     assert git(project, "status", "--short").count("\n") == 3
@@ -63,9 +64,8 @@ async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path)
     project = tmp_path / "project"
     make_project(project)
     (project / ".gitignore").write_text("data/\n.env\n")
-    (project / "data").mkdir()
     for number in range(MAX_COPIED_IGNORED + 1):
-        (project / "data" / str(number)).write_text("1\n")
+        write(project / "data" / str(number), "1\n")
     for name in (".env", "local.json", "data/.env", "data/local.json"):
         (project / name).write_text(f'{{"port": 80,\n"api_key": "{key}"}}\n')
     (tmp_path / "home").mkdir()
@@ -73,9 +73,9 @@ async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path)
     def play(_number: int, step: int) -> Reply:
         read = [call("read", path=name) for name in ("local.json", "data/local.json")]
         # No key stands in the request that asks for it.
-        write = "echo api_key: sk-ant-api03-$(printf 'a1B2c3D4%.0s' 1 2 3 4 5 6) | tee more.json >> f0.txt"
+        leak = "echo api_key: sk-ant-api03-$(printf 'a1B2c3D4%.0s' 1 2 3 4 5 6) | tee more.json >> f0.txt"
         look = "for name in .en local.jso; do find -L . -name $name? -exec cat {} +; done; echo looked"
-        return Reply("Done.") if step else Reply(calls=(runs(look), *read, runs(write)))
+        return Reply("Done.") if step else Reply(calls=(runs(look), *read, runs(leak)))
 
     box = Sandbox(SandboxSettings(), cache=tmp_path / "cache", home=tmp_path / "home")
     client = RacingClient(play)

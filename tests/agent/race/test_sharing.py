@@ -8,7 +8,6 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from tests.support.agents import YES
 from tests.support.races import RacingClient, begin, racing_agent, runs, writes
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked, PermissionRequest
@@ -109,12 +108,10 @@ async def test_a_circle_is_asked_about_by_itself() -> None:
 
 async def test_one_is_steered_and_one_is_stopped(tmp_path: Path) -> None:
     def play(number: int, step: int) -> Reply:
-        if step == 0:
-            return Reply(calls=(writes("n.txt", str(number)),))
-        return Reply("I wait.", hang=step == 1)
+        return Reply("I wait.", hang=step == 1) if step else Reply(calls=(writes("n.txt", str(number)),))
 
     client = RacingClient(play)
-    harness = racing_agent(tmp_path, client, answer=YES)
+    harness = racing_agent(tmp_path, client)
     race = await begin(harness)
     await harness.until(lambda: [runner.figures.steps for runner in race.runners] == [2, 2] and client.hanging.is_set())
     race.stop(1)
@@ -124,10 +121,8 @@ async def test_one_is_steered_and_one_is_stopped(tmp_path: Path) -> None:
     race.steer(2, (TextPart(text="Go on."),))
     await race.over.wait()
     assert [runner.state for runner in race.runners] == [RunnerState.STOPPED, RunnerState.DONE]
-    session = race.runners[1].session
-    assert session is not None
-    texts = [entry.text for entry in session.path() if isinstance(entry, UserEntry) and entry.synthetic is None]
-    assert texts == ["Do it.", "Go on."]
+    users = [entry for entry in race.runners[1].session.path() if isinstance(entry, UserEntry)]
+    assert [entry.text for entry in users if entry.synthetic is None] == ["Do it.", "Go on."]
     with pytest.raises(RaceError):
         race.stop(3)
     await end(race)
@@ -239,9 +234,7 @@ async def test_a_compaction_that_can_not_be_made_is_the_runners_failure(tmp_path
 
 
 def hanging(number: int, step: int) -> Reply:
-    if step == 0:
-        return Reply(calls=(writes("n.txt", f"{number}\n"),))
-    return Reply("Half a sentence", hang=number == 1)
+    return Reply("Half a sentence", hang=number == 1) if step else Reply(calls=(writes("n.txt", f"{number}\n"),))
 
 
 async def test_a_race_that_ends_with_its_session_is_written_down(tmp_path: Path) -> None:
