@@ -56,10 +56,10 @@ class BlockPane(Viewport):
     def action_focus_block(self, step: int) -> None:
         current = self._focused_on_screen()
         if current is None:
-            rows = [row for row in self.visible_rows() if row.block is not None and row.block.focusable]
-            for row in rows[:1] if step > 0 else rows[-1:]:
-                if row.block is not None:
-                    self._focus(row.index, row.block)
+            rows = self.visible_rows()
+            seen = [(row.index, row.block) for row in rows if row.block is not None and row.block.focusable]
+            if seen:
+                self._focus(*seen[0 if step > 0 else -1])
             return
         index, block = current
         blocks = self.model.item(index).blocks
@@ -176,9 +176,9 @@ class BlockPane(Viewport):
             last = block.members[min(OPENED_ROWS, len(block.members)) - 1]
             place = next(at for at in sorted(block.places) if last in self.model.item(at).blocks)
             self._bring_into_view(place, last, at_top=False)
-        elif sum(row.block is block for row in self.visible_rows()) < min(
-            len(block.lines(self.model.width)), OPENED_ROWS
-        ):
+            return
+        seen = sum(row.block is block for row in self.visible_rows())
+        if seen < min(len(block.lines(self.model.width)), OPENED_ROWS):
             self._bring_into_view(index, block, at_top=False)
 
     def _keep_in_place(self, index: int, block: Block) -> None:
@@ -198,19 +198,18 @@ class BlockPane(Viewport):
             self.scroll_to_position(self.top)
 
     def _request(self, index: int, block: Block, action: str) -> None:
-        if action == "toggle":
-            self.fold_or_unfold(index, block)
-            return
-        if action == "more":
-            self.fold_or_unfold(index, block, Fold.FULL)
-            return
-        if action == "copy":
-            self.post_message(messages.CopyRequested(block.copy_text()))
-            return
-        action, _, named = action.partition(":")
-        entry_id = int(named) if named else block.entry[0] if block.entry is not None else self.model.ids[index]
-        call_id = block.call_id if isinstance(block, CardBlock) else ""
-        self.post_message(messages.ActionRequested(action, entry_id, call_id))
+        match action:
+            case "toggle":
+                self.fold_or_unfold(index, block)
+            case "more":
+                self.fold_or_unfold(index, block, Fold.FULL)
+            case "copy":
+                self.post_message(messages.CopyRequested(block.copy_text()))
+            case _:
+                name, _, named = action.partition(":")
+                own = block.entry[0] if block.entry is not None else self.model.ids[index]
+                call_id = block.call_id if isinstance(block, CardBlock) else ""
+                self.post_message(messages.ActionRequested(name, int(named) if named else own, call_id))
 
     # -- mouse
 
