@@ -36,31 +36,21 @@ class Conversation:
         self.messages: list[Message] = [message("system", "You are an agent.")]
         self.tools = TOOLS
 
-    def say(self, text: str) -> None:
-        self.messages.append(message("user", text))
-
     async def answer(self) -> tuple[str, tuple[RequestToolCall, ...]]:
-        events = [event async for event in self.client.stream(self.request())]
-        text = "".join(event.text for event in events if isinstance(event, TextDelta))
-        ready = [event for event in events if isinstance(event, ToolCallReady)]
+        request = ModelRequest("demo", tuple(self.messages), self.tools)
+        self.events = [event async for event in self.client.stream(request)]
+        text = "".join(event.text for event in self.events if isinstance(event, TextDelta))
+        ready = [event for event in self.events if isinstance(event, ToolCallReady)]
         calls = tuple(RequestToolCall(call.call_id, call.tool, call.arguments) for call in ready)
         self.messages.append(Message("assistant", (ContentText(text),), tool_calls=calls))
-        self.events = events
         return text, calls
 
-    def request(self) -> ModelRequest:
-        return ModelRequest("demo", tuple(self.messages), self.tools)
-
-    def results(self, calls: tuple[RequestToolCall, ...], *outputs: str) -> None:
-        for call, output in zip(calls, outputs, strict=True):
-            self.messages.append(Message("tool", (ContentText(output),), call_id=call.call_id))
-
-    async def step(self, text: str, *outputs: str) -> tuple[str, tuple[RequestToolCall, ...]]:
-        """Say something, and give the calls of the answer these outputs."""
-        self.say(text)
+    async def step(self, text: str, output: str = "") -> tuple[str, tuple[RequestToolCall, ...]]:
+        """Say something, and give the only call of the answer an output."""
+        self.messages.append(message("user", text))
         said, calls = await self.answer()
-        if outputs:
-            self.results(calls, *outputs)
+        if output:
+            self.messages.append(Message("tool", (ContentText(output),), call_id=calls[0].call_id))
         return said, calls
 
 
@@ -111,22 +101,17 @@ async def test_without_the_tool_it_needs_it_says_so(talk: Conversation) -> None:
 
 
 async def test_at_the_step_limit_it_wraps_up_without_calls(talk: Conversation) -> None:
-    talk.say("fix the bug")
-    last = ModelRequest("demo", tuple(talk.messages), TOOLS, tool_choice="none")
+    last = ModelRequest("demo", (message("user", "fix the bug"),), TOOLS, tool_choice="none")
     events = [event async for event in talk.client.stream(last)]
     assert not any(isinstance(event, ToolCallReady) for event in events)
     assert "no more steps" in "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
 async def test_it_summarises_and_names_sessions_when_the_program_asks(talk: Conversation) -> None:
-    talk.tools = ()
-    talk.say("Summarise the conversation so far.")
-    assert "## Goal" in (await talk.answer())[0]
-    talk.tools = TOOLS
     for name in ("compaction", "compaction_update"):
-        talk.say(prompt(name))
-        assert "## Goal" in (await talk.answer())[0]
+        assert "## Goal" in (await talk.step(prompt(name)))[0]
     talk.tools = ()
+    assert "## Goal" in (await talk.step("Summarise the conversation so far."))[0]
     talk.messages = [message("system", "Give this session a title of a few words.")]
     assert "subtotal" in (await talk.answer())[0]
 
@@ -147,9 +132,8 @@ async def test_the_stream_is_whole_and_ends_as_providers_end_it(talk: Conversati
 async def test_usage_grows_and_what_was_sent_before_comes_from_the_cache(talk: Conversation) -> None:
     usages = []
     for _ in range(3):
-        talk.say("hello " * 50)
-        await talk.answer()
-        usages.append(next(event.usage for event in talk.events if isinstance(event, UsageReport)))
+        await talk.step("hello " * 50)
+        usages += [event.usage for event in talk.events if isinstance(event, UsageReport)]
     assert usages[0].cache_read == 0
     assert [usage.prompt for usage in usages] == sorted({usage.prompt for usage in usages})
     for before, now in pairwise(usages):
@@ -158,13 +142,9 @@ async def test_usage_grows_and_what_was_sent_before_comes_from_the_cache(talk: C
 
 
 async def test_a_request_over_the_window_is_an_overflow() -> None:
-    talk = Conversation(window=500)
-    talk.say("long " * 1_000)
-    with pytest.raises(ModelError) as caught:
-        await talk.answer()
-    assert caught.value.kind is ErrorKind.CONTEXT_OVERFLOW
-    assert caught.value.window == 500
-    assert "500" in caught.value.message
+    with pytest.raises(ModelError, match="500") as caught:
+        await Conversation(window=500).step("long " * 1_000)
+    assert (caught.value.kind, caught.value.window) == (ErrorKind.CONTEXT_OVERFLOW, 500)
 
 
 def test_every_call_of_the_script_is_one_that_the_real_tools_take() -> None:

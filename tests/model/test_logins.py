@@ -131,18 +131,15 @@ def test_a_file_that_others_may_read_is_closed_by_the_next_key(tmp_path: Path) -
 def test_settings_count_before_the_environment_and_that_before_a_login(tmp_path: Path) -> None:
     kept = logins(tmp_path)
     kept.keep("openai", KEY)
-    openai = provider_of("openai")
-
-    def source(environ: dict[str, str], **providers: ProviderSettings) -> str:
-        key = Keys(environ, providers=providers, logins=kept).find(openai)
-        assert key is not None
-        return key.source
-
     environ = {"OPENAI_API_KEY": "usual", "WORK": "team"}
-    assert source({}) == SOURCE
-    assert source(environ) == "OPENAI_API_KEY"
-    assert source(environ, openai=ProviderSettings(api_key_env="WORK")) == "WORK"
-    assert Keys({}, logins=kept).available() == {"openai": SOURCE}
+    providers = {"openai": ProviderSettings(api_key_env="WORK")}
+
+    for keys, source in (
+        (Keys({}, logins=kept), SOURCE),
+        (Keys(environ, logins=kept), "OPENAI_API_KEY"),
+        (Keys(environ, providers=providers, logins=kept), "WORK"),
+    ):
+        assert keys.available() == {"openai": source}
 
 
 def test_a_request_is_sent_with_it_and_a_missing_one_names_the_way(tmp_path: Path) -> None:

@@ -27,16 +27,15 @@ def test_keys_come_from_model_provider_then_environment() -> None:
     environ = {"OPENAI_API_KEY": "usual", "MINE": "own", "TEAM": "team"}
     models = {"openai/mine": ModelSettings(api_key_env="MINE")}
     providers = {"openai": ProviderSettings(api_key_env="TEAM")}
-    openai = provider_of("openai")
+    openai, keys = provider_of("openai"), Keys(environ, models=models, providers=providers)
 
-    def found(keys: Keys, model: str) -> tuple[str, str]:
-        key = keys.find(openai, model)
+    for key, value, source in (
+        (keys.find(openai, "openai/mine"), "own", "MINE"),
+        (keys.find(openai, "openai/other"), "team", "TEAM"),
+        (Keys(environ).find(openai, "openai/mine"), "usual", "OPENAI_API_KEY"),
+    ):
         assert key is not None
-        return key.secret.get_secret_value(), key.source
-
-    assert found(Keys(environ, models=models, providers=providers), "openai/mine") == ("own", "MINE")
-    assert found(Keys(environ, models=models, providers=providers), "openai/other") == ("team", "TEAM")
-    assert found(Keys(environ), "openai/mine") == ("usual", "OPENAI_API_KEY")
+        assert (key.secret.get_secret_value(), key.source) == (value, source)
     assert Keys({}).find(openai) is None
 
 
@@ -52,12 +51,9 @@ def test_a_key_in_the_configuration_stays_out_of_sight() -> None:
 
 def test_what_is_available_names_its_source() -> None:
     environ = {"ANTHROPIC_API_KEY": "x", "GOOGLE_API_KEY": "y", "AWS_REGION": "eu-central-1"}
+    sources = {"anthropic": "ANTHROPIC_API_KEY", "gemini": "GOOGLE_API_KEY", "bedrock": "AWS_REGION_NAME"}
 
-    assert Keys(environ).available() == {
-        "anthropic": "ANTHROPIC_API_KEY",
-        "gemini": "GOOGLE_API_KEY",
-        "bedrock": "AWS_REGION_NAME",
-    }
+    assert Keys(environ).available() == sources
 
 
 @pytest.mark.parametrize(
@@ -222,16 +218,12 @@ def test_a_mark_that_moves_on_leaves_a_message_as_it_was(model: str) -> None:
     assert unmarked(with_marks) == messages_of(ModelRequest(model, messages), route)
 
 
-def test_plain_reasoning_goes_back_to_those_who_want_it() -> None:
-    blob = json.dumps({"reasoning_content": "hm"})
-    message = Message("assistant", (ContentText("x"),), reasoning=(blob,))
-    environ = {"DEEPSEEK_API_KEY": "x", "MISTRAL_API_KEY": "x"}
+@pytest.mark.parametrize(("model", "back"), [("deepseek/deepseek-reasoner", "hm"), ("mistral/magistral-medium", None)])
+def test_plain_reasoning_goes_back_to_those_who_want_it(model: str, back: str | None) -> None:
+    message = Message("assistant", (ContentText("x"),), reasoning=(json.dumps({"reasoning_content": "hm"}),))
+    route = router({"DEEPSEEK_API_KEY": "x", "MISTRAL_API_KEY": "x"}).route(model)
 
-    def wire(model: str) -> dict[str, object]:
-        return messages_of(ModelRequest(model, (message,)), router(environ).route(model))[0]
-
-    assert wire("deepseek/deepseek-reasoner")["reasoning_content"] == "hm"
-    assert "reasoning_content" not in wire("mistral/magistral-medium-latest")
+    assert messages_of(ModelRequest(model, (message,)), route)[0].get("reasoning_content") == back
 
 
 def test_known_secrets_are_taken_out_and_plain_words_stay() -> None:
