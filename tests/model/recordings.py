@@ -2,7 +2,7 @@
 
 import base64
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,35 +16,20 @@ class Recording:
 
     id: str
     status: int
-    content_type: str
     body: bytes
-    streamed: bool
-    headers: dict[str, str] = field(default_factory=dict)
-    provider: str | None = None
-    model: str | None = None
-    wire: str | None = None
-    says: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, str]
+    says: dict[str, Any]
+    provider: str | None
+    model: str | None
+    wire: str | None
 
 
 @cache
 def recordings() -> tuple[Recording, ...]:
     """Return every recording, none where there are none."""
-    if not _FILE.is_file():
-        return ()
-    return tuple(_recording(json.loads(line)) for line in _FILE.read_text(encoding="utf-8").splitlines())
-
-
-def _recording(row: dict[str, Any]) -> Recording:
-    route = row.get("route") or {}
-    return Recording(
-        id=row["id"],
-        status=row["status"],
-        content_type=row.get("content_type") or "",
-        body=base64.b64decode(row["body"]),
-        streamed=bool(row.get("streamed")),
-        headers=row.get("headers") or {},
-        provider=route.get("provider"),
-        model=route.get("model"),
-        wire=route.get("wire"),
-        says=row.get("says") or {},
-    )
+    found = []
+    for row in map(json.loads, _FILE.read_text(encoding="utf-8").splitlines() if _FILE.is_file() else ()):
+        route = {"provider": None, "model": None, "wire": None, **(row.get("route") or {})}
+        body, headers, says = base64.b64decode(row["body"]), row.get("headers") or {}, row.get("says") or {}
+        found.append(Recording(row["id"], row["status"], body, headers, says, **route))
+    return tuple(found)

@@ -1,14 +1,12 @@
 """Answers through the real litellm in the real host process, from a scripted provider."""
 
 import asyncio
-import base64
 import json
 
 import pytest
 
 from tests.support.model_client import OPENAI_KEY, READ, Provider, ask, collect
 from tests.support.model_server import Call, Fault, ModelServer, Turn
-from tui_agent.context.request import ContentText, ImageRef, Message
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.protocol import Finished, TextDelta, ToolCallDelta, ToolCallReady
 from tui_agent.session.effort import Effort
@@ -74,27 +72,6 @@ async def test_an_answer_cut_for_length_in_a_call_keeps_what_there_is(
 
     assert answer.calls == [ToolCallReady(answer.calls[0].call_id, "read", '{"path": "src/a')]
     assert answer.finished == Finished("length")
-
-
-async def test_images_are_sent_inline(client: ProviderClient, server: ModelServer, provider: Provider) -> None:
-    pixels = bytes(range(256)) * 400
-    message = Message("user", (ContentText("What is it?"), ImageRef("abc", "image/png")))
-    server.play(Turn("A gradient."))
-
-    answer = await collect(client, ask(provider.model, messages=(message,), blobs={"abc": pixels}))
-
-    assert answer.error is None
-    body = server.requests[0].json
-    data = base64.b64encode(pixels).decode()
-    if provider is Provider.GEMINI:
-        assert body["contents"][0]["parts"][1] == {"inlineData": {"mimeType": "image/png", "data": data}}
-        return
-    part = (body.get("messages") or body["input"])[0]["content"][1]
-    if provider is Provider.ANTHROPIC:
-        assert part["source"] == {"type": "base64", "media_type": "image/png", "data": data}
-    else:
-        url = part["image_url"] if provider is Provider.RESPONSES else part["image_url"]["url"]
-        assert url == f"data:image/png;base64,{data}"
 
 
 async def test_cancelling_closes_the_connection_at_the_provider(

@@ -149,36 +149,28 @@ def test_what_is_served_for_nothing_costs_nothing(catalog: Catalog) -> None:
     assert catalog.info("openrouter/anthropic/claude-x:free").cost(Usage(input=1_000, output=1_000)) == 0.0
 
 
-def test_a_subscription_does_not_say_how_large_a_model_is_elsewhere(path: Path) -> None:
+def test_a_subscription_does_not_say_how_large_a_model_is_elsewhere_and_the_window_is_no_limit(path: Path) -> None:
     copilot = {"mode": "chat", "litellm_provider": "github_copilot", "max_input_tokens": 64_000}
-    write_prices(path, {"github_copilot/claude-x": copilot, **ROWS})
+    write_prices(path, {"github_copilot/claude-x": {**copilot, "max_output_tokens": 64_000}, **ROWS})
     catalog = Catalog(path=path)
 
     assert catalog.info("github_copilot/claude-x").context_window == 64_000
+    assert catalog.info("github_copilot/claude-x").max_output is None
     assert catalog.info("openrouter/anthropic/claude-x").context_window == 200_000
 
 
 def test_where_only_hosts_have_a_model_half_of_them_agree_on_its_window(path: Path) -> None:
     windows = {"together_ai": 8_000, "deepinfra": 32_000, "novita": 131_072, "nebius": 131_072}
-    rows = {
+    write_prices(path, {
         f"{host}/team/unheard-of-7b": {
             "mode": "chat", "litellm_provider": host, "max_input_tokens": window, "input_cost_per_token": 1e-6,
         }
         for host, window in windows.items()
-    }  # fmt: skip
-    write_prices(path, {**ROWS, **rows})
+    })  # fmt: skip
 
     info = Catalog(path=path).info("openrouter/team/unheard-of-7b")
 
-    assert info.context_window == 32_000
-    assert info.prices == ()
-
-
-def test_an_answer_as_long_as_the_window_is_no_limit(path: Path) -> None:
-    row = {"mode": "chat", "litellm_provider": "xai", "max_input_tokens": 500_000, "max_output_tokens": 500_000}
-    write_prices(path, {**ROWS, "xai/grok-x": row})
-
-    assert Catalog(path=path).info("xai/grok-x").max_output is None
+    assert (info.context_window, info.prices) == (32_000, ())
 
 
 def test_a_claude_newer_than_the_file_has_what_every_claude_has() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.list_server import ListServer
-from tests.support.model_server import ModelServer
+from tests.support.model_server import ModelServer, refused_url
 from tests.support.price_file import write_prices
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private
 from tui_agent.model.catalog import Catalog
@@ -116,20 +116,22 @@ async def test_what_servers_say_elsewhere(answers: dict[str, Any], said: dict[st
 
 @pytest.mark.parametrize(("provider", "path"), [("ollama", ""), ("openai", "/v1")])
 async def test_ollama_is_asked_for_each_of_its_models(provider: str, path: str) -> None:
-    info = {"general.architecture": "qwen3", "qwen3.context_length": 262_144}
+    names = ("qwen3:8b", "small", "nomic")
+    qwen = {"general.architecture": "qwen3", "qwen3.context_length": 262_144}
     answers = {
-        "/v1/models": {"data": [{"id": "qwen3:8b"}, {"id": "small"}, {"id": "nomic"}]},
-        "/api/tags": {"models": [{"name": "qwen3:8b"}, {"name": "small"}, {"name": "nomic"}]},
-        "/api/show#qwen3:8b": {"model_info": info, "capabilities": ["completion", "tools", "thinking"]},
+        "/v1/models": {"data": [{"id": name} for name in names]},
+        "/api/tags": {"models": [{"name": name} for name in names]},
+        "/api/show#qwen3:8b": {"model_info": qwen, "capabilities": ["completion", "tools", "thinking"]},
         "/api/show#small": {"parameters": "temperature 1\nnum_ctx 4096", "capabilities": ["completion", "vision"]},
         "/api/show#nomic": {"model_info": {"bert.context_length": 2_048}, "capabilities": ["embedding"]},
     }
 
-    models = await asked(answers, provider, path)
+    large, small, nomic = map((await asked(answers, provider, path)).get, names)
 
-    assert (models["qwen3:8b"].window, models["qwen3:8b"].tools, models["qwen3:8b"].reasoning) == (32_768, True, True)
-    assert (models["small"].window, models["small"].tools, models["small"].vision) == (4_096, False, True)
-    assert not models["nomic"].chats
+    assert large == ServedModel(name="qwen3:8b", window=32_768, tools=True, reasoning=True, vision=False)
+    assert small == ServedModel(name="small", window=4_096, tools=False, reasoning=False, vision=True)
+    assert nomic is not None
+    assert not nomic.chats
 
 
 async def test_an_address_without_a_version_is_asked_with_one() -> None:
@@ -237,12 +239,9 @@ async def test_answers_are_kept_with_their_age_and_without_secrets(tmp_path: Pat
 
 
 async def test_a_silent_server_is_told_and_what_it_said_before_stays() -> None:
-    served = ServedModels()
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
-        served.keep(url, {"m": ServedModel(name="m", window=9_000)})
-        outcomes = await refresh([Server(OPENAI, AddressSetting(url))], served, seconds=PATIENT)
+    served, url = ServedModels(), refused_url()
+    served.keep(url, {"m": ServedModel(name="m", window=9_000)})
+    outcomes = await refresh([Server(OPENAI, AddressSetting(url))], served, seconds=PATIENT)
 
     assert [outcome.problem for outcome in outcomes] == ["not reachable"]
     assert served.answer(url) is not None

@@ -151,11 +151,9 @@ def test_a_throttle_is_waited_for_and_no_full_window(text: str, status: int | No
     ("text", "status", "window"),
     [
         ("Range of input length should be [1, 30720]", 400, 30_720),
-        ('{"error": {"message": "<400> Algo: Range of input length should be [1, 129024]"}}', 400, 129_024),
         ("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 129024]", None, 129_024),
         ("{'error': {'code': 'InvalidParameter', 'message': 'Input length 203743 exceeds the maximum length 202752'}}",
          400, 202_752),
-        ("Input length 301574 exceeds the maximum allowed input length of 262112 tokens.", 400, 262_112),
         ('{"error": {"code": "context_length_exceeded", "message": "No."}}', 400, None),
         ('{"type": "error", "error": {"type": "request_too_large", "message": "Too big."}}', 413, None),
         ("model_context_window_exceeded", None, None),
@@ -210,13 +208,8 @@ def test_words_status_and_a_providers_own_name_for_an_error_tell_its_kind(failur
     assert classify(failure, TARGET, now=NOW).kind is kind
 
 
-@pytest.mark.parametrize("status", [400, None])
-def test_a_call_that_groq_cannot_read_is_asked_for_again(status: int | None) -> None:
-    failure = error_of(
-        "Tool call validation failed: missing properties: 'name'", status,
-        type="invalid_request_error", code="tool_use_failed", status_code=400, failed_generation="{}",
-    )  # fmt: skip
-
+def test_a_call_that_groq_cannot_read_is_asked_for_again() -> None:
+    failure = error_of("Tool call validation failed: x", type="invalid_request_error", code="tool_use_failed")
     error = classify(failure, TARGET, now=NOW)
 
     assert retry_delay(RetrySettings(), 1, error, lambda: 0.5) is not None
@@ -252,13 +245,9 @@ def test_broken_connections_say_what_to_check(cause: str, words: str) -> None:
 
 
 def test_messages_are_one_plain_sentence_with_the_providers_words() -> None:
-    text = (
-        'litellm.BadRequestError: AnthropicException - b\'{"type": "error", "error": {"message": "No.\\\\nNot so."}}\''
-    )
+    text = 'litellm.BadRequestError: AnthropicException - b\'{"error": {"message": "No.\\\\nNot so."}}\''
 
-    error = classify(Failure(text, 400), TARGET, now=NOW)
-
-    assert error.message == "Anthropic refused the request: No. Not so."
+    assert classify(Failure(text, 400), TARGET, now=NOW).message == "Anthropic refused the request: No. Not so."
 
 
 @pytest.mark.parametrize(

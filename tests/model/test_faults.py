@@ -4,6 +4,7 @@ import asyncio
 import time
 from email.utils import formatdate
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,24 +111,16 @@ async def test_broken_streams(
     assert (await collect(client, ask(provider.model))).text == "fine"
 
 
-async def test_an_empty_answer_ends_without_anything(
-    client: ProviderClient, server: ModelServer, provider: Provider
+@pytest.mark.parametrize(("said", "finish"), [("", None), ("I can't.", "content_filter")])
+async def test_an_empty_answer_ends_and_a_refusal_is_told(
+    client: ProviderClient, server: ModelServer, provider: Provider, said: str, finish: Any
 ) -> None:
-    server.play(Turn())
+    server.play(Turn(said, finish=finish))
 
     answer = await collect(client, ask(provider.model))
 
-    assert answer.error is None
-    assert answer.finished == Finished("stop")
-    assert answer.text == ""
-
-
-async def test_a_refusal_is_told(client: ProviderClient, server: ModelServer, provider: Provider) -> None:
-    server.play(Turn("I can't.", finish="content_filter"))
-
-    finished = (await collect(client, ask(provider.model))).finished
-    assert finished is not None
-    assert finished.reason == "content_filter"
+    assert (answer.error, answer.text) == (None, said)
+    assert answer.finished.reason == (finish or "stop")
 
 
 async def test_keys_reach_neither_messages_nor_the_log(

@@ -207,7 +207,7 @@ def test_the_environment_keeps_locale_proxies_and_certificates() -> None:
 
 async def test_stray_output_of_libraries_does_not_reach_the_lines() -> None:
     """The host's own stdout is not where its lines go."""
-    script = "import tui_agent.model.hosted.host as host\nhost.load = lambda: print('stray')\nhost.main()\n"
+    script = "import tui_agent.model.hosted.host as host\nhost.load = lambda: print('stray', flush=True)\nhost.main()\n"
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen([sys.executable, "-P", "-c", script], env=host_environment(os.environ), **pipes) as process:
         first = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), 60)

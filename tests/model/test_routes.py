@@ -186,12 +186,14 @@ def messages_of(request: ModelRequest, route: Route) -> list[dict[str, Any]]:
     return messages
 
 
-def test_a_lost_image_is_said_to_be_lost() -> None:
-    request = ModelRequest("openai/gpt-4o", (Message("user", (ImageRef("gone", "image/png"),)),))
+def test_an_image_is_sent_inline_and_a_lost_one_is_said_to_be_lost() -> None:
+    images = (ImageRef("there", "image/png"), ImageRef("gone", "image/png"))
+    request = ModelRequest("openai/gpt-4o", (Message("user", images),), blobs={"there": b"png"})
 
-    assert messages_of(request, router({"OPENAI_API_KEY": "x"}).route(request.model))[0]["content"] == (
-        "[image: no longer available]"
-    )
+    assert messages_of(request, router({"OPENAI_API_KEY": "x"}).route(request.model))[0]["content"] == [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}},
+        {"type": "text", "text": "[image: no longer available]"},
+    ]
 
 
 @pytest.mark.parametrize("model", ["anthropic/claude-sonnet-4-5", "openrouter/anthropic/claude-sonnet-4.5"])

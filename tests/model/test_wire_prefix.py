@@ -84,20 +84,6 @@ def project_files(tmp_path: Path) -> Path:
     return project
 
 
-def make(tmp_path: Path, client: ProviderClient, model: str) -> Harness:
-    return make_agent(
-        tmp_path,
-        client,
-        window=10_000,
-        model=model,
-        max_steps=1_000,
-        rules=ALLOW_ALL,
-        tools=(*builtin_tools(), TaskTool()),
-        agents=(EXPLORER,),
-        knowledge=knowledge(tmp_path),
-    )
-
-
 def appended_before_each_request(harness: Harness) -> Iterator[set[str]]:
     """Yield, for every request of the session, the kinds of entries that came since the one before."""
     kinds: set[str] = set()
@@ -115,7 +101,10 @@ async def test_each_request_extends_the_one_before_until_something_breaks_it_on_
     project = project_files(tmp_path)
     worker = Worker(steps=30 if NIGHTLY else 16)
     session_server.play_function(worker)
-    harness = make(tmp_path, session_client, provider.model)
+    harness = make_agent(
+        tmp_path, session_client, window=10_000, model=provider.model, max_steps=1_000, rules=ALLOW_ALL,
+        tools=(*builtin_tools(), TaskTool()), agents=(EXPLORER,), knowledge=knowledge(tmp_path),
+    )  # fmt: skip
 
     def steer(event: Any) -> None:
         if isinstance(event, RequestStarted) and event.step in (5, 13, 21):

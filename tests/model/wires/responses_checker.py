@@ -6,6 +6,8 @@ provided without its required 'reasoning' item", "No tool output found for funct
 found. Items are not persisted when `store` is set to false".
 """
 
+# ruff: noqa: PT018 - a rule is one sentence
+
 import itertools
 import json
 import re
@@ -18,42 +20,33 @@ TOOL_NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 ROLES = {"user", "assistant", "system", "developer"}
 
 
-class RefusedError(AssertionError):
-    """The request would be refused; the message says why."""
-
-
 def check(body: Item, answers: Iterable[Sequence[Item]] = ()) -> None:
-    """Raise ``RefusedError`` unless a strict server takes the body.
+    """Fail unless a strict server takes the body; the message says why not.
 
     ``answers`` are the output items of every answer the server gave before: it knows what belongs together.
     """
     json.dumps(body, allow_nan=False)
-    _require(body.get("store") is False, "stored at the provider")
-    _require("previous_response_id" not in body and "conversation" not in body, "state at the provider")
-    _require(isinstance(body.get("model"), str) and bool(body["model"]), "no model")
-    _require(body.get("max_output_tokens", 16) >= 16, "max_output_tokens below 16")
-    _require(0 < len(body.get("prompt_cache_key", "x")) <= 64, "prompt_cache_key")
+    assert body.get("store") is False, "stored at the provider"
+    assert "previous_response_id" not in body and "conversation" not in body, "state at the provider"
+    assert isinstance(body.get("model"), str) and bool(body["model"]), "no model"
+    assert body.get("max_output_tokens", 16) >= 16, "max_output_tokens below 16"
+    assert 0 < len(body.get("prompt_cache_key", "x")) <= 64, "prompt_cache_key"
     for tool in body.get("tools", ()):
         _tool(tool)
     items = body["input"]
-    _require(bool(items), "nothing is asked")
+    assert items, "nothing is asked"
     for at, item in enumerate(items):
         _item(item, f"input[{at}]")
     _pairs(items)
     _reasoning(items, [list(answer) for answer in answers])
 
 
-def _require(holds: bool, complaint: str) -> None:
-    if not holds:
-        raise RefusedError(complaint)
-
-
 def _tool(tool: Item) -> None:
-    _require(tool["type"] == "function" and bool(TOOL_NAME.match(tool["name"])), f"tool {tool.get('name')!r}")
-    _require("function" not in tool, "a tool in the format of chat completions")
-    _require(isinstance(tool["parameters"], dict), "parameters of a tool")
+    assert tool["type"] == "function" and bool(TOOL_NAME.match(tool["name"])), f"tool {tool.get('name')!r}"
+    assert "function" not in tool, "a tool in the format of chat completions"
+    assert isinstance(tool["parameters"], dict), "parameters of a tool"
     # A strict schema has to name every property as required and forbid others; ours don't.
-    _require(tool.get("strict") is False, "strict")
+    assert tool.get("strict") is False, "strict"
 
 
 def _item(item: Item, where: str) -> None:
@@ -61,47 +54,45 @@ def _item(item: Item, where: str) -> None:
         case "message":
             _message(item, where)
         case "function_call":
-            _require(bool(TOOL_NAME.match(item["name"])), f"{where}: name")
-            _require(isinstance(json.loads(item["arguments"]), dict), f"{where}: arguments")
-            _require(bool(item["call_id"]) and len(item["call_id"]) <= 64, f"{where}: call_id")
+            assert TOOL_NAME.match(item["name"]), f"{where}: name"
+            assert isinstance(json.loads(item["arguments"]), dict), f"{where}: arguments"
+            assert bool(item["call_id"]) and len(item["call_id"]) <= 64, f"{where}: call_id"
         case "function_call_output":
             if isinstance(item["output"], list):
                 _inputs(item["output"], where)
             else:
-                _require(isinstance(item["output"], str), f"{where}: output")
+                assert isinstance(item["output"], str), f"{where}: output"
         case "reasoning":
-            _require(isinstance(item["summary"], list) and bool(item["id"]), f"{where}: reasoning")
+            assert isinstance(item["summary"], list) and bool(item["id"]), f"{where}: reasoning"
             held = item.get("encrypted_content") or item.get("content")
-            _require(bool(held), f"{where}: item with id {item['id']!r} not found")
+            assert held, f"{where}: item with id {item['id']!r} not found"
         case kind:
-            _require(kind.endswith("_call") or kind == "mcp_list_tools", f"{where}: {kind}")
-            _require(
-                kind not in {"custom_tool_call", "local_shell_call", "shell_call"}, f"{where}: no output for {kind}"
-            )
+            assert kind.endswith("_call") or kind == "mcp_list_tools", f"{where}: {kind}"
+            assert kind not in {"custom_tool_call", "local_shell_call", "shell_call"}, f"{where}: no output for {kind}"
 
 
 def _message(item: Item, where: str) -> None:
-    _require(item["role"] in ROLES, f"{where}: role")
+    assert item["role"] in ROLES, f"{where}: role"
     content = item["content"]
     if "id" in item:
-        _require(item["role"] == "assistant", f"{where}: id")
-        _require(all(part["type"] in {"output_text", "refusal"} for part in content), f"{where}: parts")
-        _require(all(part["text"] for part in content) and bool(content), f"{where}: empty")
+        assert item["role"] == "assistant", f"{where}: id"
+        assert all(part["type"] in {"output_text", "refusal"} for part in content), f"{where}: parts"
+        assert all(part["text"] for part in content) and bool(content), f"{where}: empty"
     elif isinstance(content, str):
-        _require(bool(content), f"{where}: empty")
+        assert content, f"{where}: empty"
     else:
-        _require(item["role"] == "user", f"{where}: parts of {item['role']}")
+        assert item["role"] == "user", f"{where}: parts of {item['role']}"
         _inputs(content, where)
-    _require("phase" not in item or item["role"] == "assistant", f"{where}: phase")
+    assert "phase" not in item or item["role"] == "assistant", f"{where}: phase"
 
 
 def _inputs(parts: Sequence[Item], where: str) -> None:
-    _require(bool(parts), f"{where}: no parts")
+    assert parts, f"{where}: no parts"
     for part in parts:
         if part["type"] == "input_image":
-            _require(bool(re.match(r"data:image/\w+;base64,[\w+/=]+$", part["image_url"])), f"{where}: image")
+            assert re.match(r"data:image/\w+;base64,[\w+/=]+$", part["image_url"]), f"{where}: image"
         else:
-            _require(part["type"] == "input_text" and bool(part["text"]), f"{where}: {part['type']}")
+            assert part["type"] == "input_text" and bool(part["text"]), f"{where}: {part['type']}"
 
 
 def _pairs(items: Sequence[Item]) -> None:
@@ -109,21 +100,21 @@ def _pairs(items: Sequence[Item]) -> None:
     waiting: list[str] = []
     answered = False
     made = [item["call_id"] for item in items if item.get("type") == "function_call"]
-    _require(len(made) == len(set(made)), "a call id occurs twice")
+    assert len(made) == len(set(made)), "a call id occurs twice"
     for at, item in enumerate(items):
         match item.get("type"):
             case "function_call_output":
-                _require(item["call_id"] in waiting, f"input[{at}]: no call {item['call_id']!r}")
+                assert item["call_id"] in waiting, f"input[{at}]: no call {item['call_id']!r}"
                 waiting.remove(item["call_id"])
                 answered = True
                 continue
             case "function_call":
-                _require(not (answered and waiting), f"no tool output found for {waiting}")
+                assert not (answered and waiting), f"no tool output found for {waiting}"
                 waiting.append(item["call_id"])
             case _ if item.get("role") == "user":
-                _require(not waiting, f"no tool output found for {waiting}")
+                assert not waiting, f"no tool output found for {waiting}"
         answered = False
-    _require(not waiting, f"no tool output found for {waiting}")
+    assert not waiting, f"no tool output found for {waiting}"
 
 
 def _reasoning(items: Sequence[Item], answers: Sequence[Sequence[Item]]) -> None:
@@ -141,13 +132,13 @@ def _reasoning(items: Sequence[Item], answers: Sequence[Sequence[Item]]) -> None
         own = item.get("id")
         if own is None:
             continue
-        _require(own not in sent, f"{own} is there twice")
+        assert own not in sent, f"{own} is there twice"
         sent.add(own)
-        _require(own in given, f"nobody gave {own}")
+        assert own in given, f"nobody gave {own}"
         if item["type"] != "reasoning":
-            _require(leader.get(own, own) in sent or own not in leader, f"{own} without its reasoning")
+            assert leader.get(own, own) in sent or own not in leader, f"{own} without its reasoning"
             continue
-        _require(item == given[own], f"{own} is not as it was given")
+        assert item == given[own], f"{own} is not as it was given"
         wanted = follower.get(own)
         after = items[at + 1] if at + 1 < len(items) else {}
-        _require(wanted is not None and after.get("id") == wanted["id"], f"{own} without its required following item")
+        assert wanted is not None and after.get("id") == wanted["id"], f"{own} without its required following item"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.model.wires.runs import spoil
 from tests.support.thoroughness import examples
 from tests.support.wire_rounds import Heard, first_path, read, request_of, route_to, second_body
 from tui_agent.model.errors import classify
@@ -103,7 +104,7 @@ def test_what_is_not_known_is_passed_over() -> None:
         {"type": "ping"},
         begin(),
         {"type": "vibration", "strength": 3},
-        start({"type": "text", "text": ""}),
+        start({"type": "text", "text": "", "citations": 3}),
         *({"type": "content_block_delta", "index": 0, "delta": odd} for odd in deltas),
         arguments("{}", 7),
         delta(text="Hi."),
@@ -235,37 +236,25 @@ def test_ones_own_small_server_may_leave_the_end_out() -> None:
         hear(begin(), *call(given='{"a'), model=model, wire="messages")
 
 
-JUNK: st.SearchStrategy[Any] = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from([[], {}, [1]])
-)
-NAMES = ("type", "index", "message", "content_block", "delta", "usage", "content", "text", "thinking", "signature")
-MORE = ("input", "id", "name", "citations", "citation", "partial_json", "stop_reason", "stop_details", "output_tokens")
-TYPES = (
-    "message_start",
-    "content_block_start",
-    "content_block_delta",
-    "content_block_stop",
-    "message_delta",
-    "message",
-)
-BLOCKS = ("text", "thinking", "tool_use", "server_tool_use", "web_search_tool_result", "text_delta", "citations_delta")
-OBJECTS = st.recursive(
-    st.fixed_dictionaries({"type": st.sampled_from(BLOCKS)}, optional=dict.fromkeys((*NAMES[1:], *MORE), JUNK)),
-    lambda inner: st.dictionaries(st.sampled_from((*NAMES, *MORE)), inner | JUNK | st.lists(inner, max_size=2)),
-    max_leaves=4,
-)
-
-
 @settings(max_examples=examples(150), deadline=None)
-@given(
-    st.lists(st.tuples(st.sampled_from(TYPES), st.dictionaries(st.sampled_from(NAMES[1:]), OBJECTS | JUNK)), max_size=5)
-)
-def test_whatever_a_server_sends_is_read_or_refused_and_never_a_crash(events: list[tuple[str, dict[str, Any]]]) -> None:
-    reader = messages.reader(request_of(first_path(), MODEL), route_to(MODEL))
+@given(st.data())
+def test_whatever_a_server_sends_is_read_or_refused_and_never_a_crash(data: st.DataObject) -> None:
+    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{"title": "A"}]}
+    cited = {"type": "text", "text": "Hi.", "citations": [{"url": "https://t"}]}
+    thought = [
+        start({"type": "thinking", "thinking": ""}, 1),
+        delta(1, thinking="Hm."),
+        delta(1, signature="s"),
+        stop(1),
+    ]
+    blocks = [event for at, block in enumerate((search, found, cited), 3) for event in (start(block, at), stop(at))]
+    document = {"type": "message", "content": [cited, search], "stop_reason": "end_turn", "usage": dict(USED)}
+    whole = [begin(), *text("So."), *thought, *call(2), *blocks, *finish()]
+    events = json.loads(json.dumps(data.draw(st.sampled_from([whole, [document]]))))
+    spoil(events, data)
     try:
-        for kind, fields in events:
-            reader.feed("", json.dumps({**fields, "type": kind}))
-        heard = Heard(tuple(reader.end()))
+        heard = heard_of(b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in events))
     except WireFailure:
         return
     second_body(messages, route_to(MODEL), heard)

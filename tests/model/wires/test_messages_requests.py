@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.model.wires.messages_rules import check
 from tests.support.entry_strategies import paths
 from tests.support.thoroughness import examples
-from tests.support.wire_rounds import first_path, request_of, route_to
+from tests.support.wire_rounds import first_path, route_to
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.model.wires import messages
@@ -299,35 +299,23 @@ def test_thinking_from_before_a_change_stays_away_from_models_that_check_it() ->
 
 
 def marks(sent: dict[str, Any]) -> list[tuple[str, Any]]:
-    blocks = [*sent["system"], *(block for turn in sent["messages"] for block in turn["content"])]
+    blocks = [*sent.get("system", ()), *(block for turn in sent["messages"] for block in turn["content"])]
     return [(block["type"], block["cache_control"]) for block in blocks if "cache_control" in block]
 
 
-def test_marks_stand_on_the_head_and_the_last_messages_only_while_those_move() -> None:
-    path = first_path()
-    first = body(request_of(path, OPUS))
-    later = [*path, AssistantEntry(id=3, parts=(TextPart(text="Yes."),), model=OPUS), *first_path()[1:]]
-    second = body(request_of(later, OPUS, cache_ttl="1h"))
-    assert marks(first) == [("text", {"type": "ephemeral"})] * 3
-    assert marks(second) == [("text", {"type": "ephemeral", "ttl": "1h"})] * 4
-    for sent in (first, second):
-        for block in [*sent["system"], *(block for turn in sent["messages"] for block in turn["content"])]:
-            block.pop("cache_control", None)
-    assert second["messages"][: len(first["messages"])] == first["messages"]
-    assert second["system"] == first["system"]
-
-
-def test_there_are_never_more_than_four_marks_and_none_where_they_are_not_taken() -> None:
-    conversation = tuple(
-        each for number in range(4) for each in (say(cache=True), replace(answer(text="Yes."), cache=True))
+def test_the_last_four_marks_stand_and_none_where_they_are_not_taken() -> None:
+    conversation = [each for _ in range(4) for each in (say(cache=True), replace(answer(text="Yes."), cache=True))]
+    request = asked(OPUS, Message("system", (ContentText("You work."),)), *conversation, say(), cache_ttl="1h")
+    assert marks(body(request)) == [("text", {"type": "ephemeral", "ttl": "1h"})] * 4
+    assert marks(body(request, cache_marks=False)) == []
+    assert (
+        marks(body(replace(request, messages=request.messages[:3], cache_ttl="5m")))
+        == [("text", {"type": "ephemeral"})] * 2
     )
-    assert len(marks({"system": [], **body(asked(OPUS, *conversation, say()))})) == 4
-    assert marks({"system": [], **body(asked(OPUS, *conversation, say()), cache_marks=False)}) == []
 
 
 def test_thinking_is_never_marked() -> None:
-    sent = body(asked(OPUS, say(), replace(answer(THOUGHT), cache=True), say()))
-    assert marks({"system": [], **sent}) == []
+    assert marks(body(asked(OPUS, say(), replace(answer(THOUGHT), cache=True), say()))) == []
 
 
 # -- settings -----------------------------------------------------------------------------------------------

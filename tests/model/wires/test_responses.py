@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.model.wires.responses_runs import MODEL, answer, encoded, read, route
+from tests.model.wires.runs import MODEL, answer, encoded, read, route
 from tests.support.responses_wire import Item, function_call, message, reasoning, response, stream
 from tests.support.wire_rounds import Heard
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
@@ -125,24 +125,25 @@ def test_images_stand_in_messages_and_in_results() -> None:
 # -- what comes back ------------------------------------------------------------------------------------------
 
 
-def test_parts_of_a_summary_are_shown_apart_while_they_come() -> None:
-    heard = answer([reasoning(1, encrypted="g", summary=["**First**", "**Then**"]), message(2, "Done.")])
+def test_parts_of_a_summary_are_shown_apart_and_half_characters_in_them_end_nothing() -> None:
+    heard = answer([reasoning(1, encrypted="g", summary=["**First**", "\ud83d"]), message(2, "Done.")])
 
-    assert (heard.reasoning, heard.text) == ("**First**\n\n**Then**", "Done.")
-
-
-def test_a_refusal_is_shown_and_ends_as_filtered() -> None:
-    heard = answer([message(1, "", refusal="I can't help with that.")])
-
-    assert (heard.text, heard.finished.reason) == ("I can't help with that.", "content_filter")
+    assert (heard.reasoning, heard.text) == ("**First**\n\n\ud83d", "Done.")
+    assert (heard.finished.reasoning_blob or "").encode("utf-8")
+    assert replayed(heard)[0]["encrypted_content"] == "g"
 
 
 @pytest.mark.parametrize(
-    ("reason", "finish"),
-    [("max_output_tokens", "length"), ("content_filter", "content_filter"), ("something_new", "length")],
+    ("said", "end", "finish"),
+    [
+        (message(1, "Half an"), {"status": "incomplete", "reason": "max_output_tokens"}, "length"),
+        (message(1, "Half an"), {"status": "incomplete", "reason": "content_filter"}, "content_filter"),
+        (message(1, "Half an"), {"status": "incomplete", "reason": "something_new"}, "length"),
+        (message(1, "", refusal="Half an"), {}, "content_filter"),
+    ],
 )
-def test_an_answer_that_was_ended_early_says_why(reason: str, finish: str) -> None:
-    heard = answer([message(1, "Half an")], status="incomplete", reason=reason)
+def test_an_answer_that_was_ended_early_or_refused_says_why(said: Item, end: dict[str, Any], finish: str) -> None:
+    heard = answer([said], **end)
 
     assert (heard.text, heard.finished.reason) == ("Half an", finish)
 
@@ -193,13 +194,6 @@ def test_a_blob_of_another_format_is_left_out() -> None:
     for blob in (*foreign, *odd):
         said = Message("assistant", (ContentText("Hello"),), reasoning=(blob,))
         assert body_of(user(), said)["input"][1:] == [{"type": "message", "role": "assistant", "content": "Hello"}]
-
-
-def test_half_characters_in_a_summary_end_nothing() -> None:
-    heard = answer([reasoning(1, encrypted="g", summary=["\ud83d"]), message(2, "Hi.")])
-
-    assert (heard.finished.reasoning_blob or "").encode("utf-8")
-    assert replayed(heard)[0]["encrypted_content"] == "g"
 
 
 # -- servers that do otherwise --------------------------------------------------------------------------------
