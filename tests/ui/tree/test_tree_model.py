@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.support.thoroughness import examples
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
-from tui_agent.ui.widgets.tree.outline import MAX_DEPTH, LineKind, Outline, TreeOptions
+from tui_agent.ui.widgets.tree.outline import MAX_DEPTH, LineKind, Outline, TreeLine, TreeOptions
 from tui_agent.ui.widgets.tree.rows import Filter, rows_of
 from tui_agent.ui.widgets.tree.search_matches import Hits
 from tui_agent.ui.widgets.tree.segments import TreeIndex
@@ -48,9 +48,14 @@ def tree_of(headers: Sequence[EntryHeader], leaf: int | None, costs: dict[int, f
     return TreeIndex(Headers.of(headers), leaf, costs)
 
 
+def ids_of(line: TreeLine) -> tuple[int, int]:
+    ids = line.segment.headers.ids
+    return ids[line.row.first], ids[line.row.last]
+
+
 def lines(outline: Outline) -> list[tuple[int, int]]:
     found = [outline.line(y) for y in range(outline.total)]
-    return [line.ids for line in found if line is not None and line.what is not LineKind.FOLD]
+    return [ids_of(line) for line in found if line is not None and line.what is not LineKind.FOLD]
 
 
 def unfolded(index: TreeIndex, view: TreeOptions) -> Outline:
@@ -71,7 +76,7 @@ def test_every_entry_can_be_reached_from_the_folds_at_first(headers: list[EntryH
         line = shown.line(shown.find(one.id))
         assert line is not None
         assert line.what is not LineKind.FOLD
-        assert line.ids == (one.id, one.id)
+        assert ids_of(line) == (one.id, one.id)
 
 
 @settings(max_examples=examples(50))
@@ -119,7 +124,7 @@ def test_hits_go_from_top_to_bottom_and_around(headers: list[EntryHeader], data:
     held = [
         last
         for first, last in rows
-        if any(first <= entry <= last and whole.line(whole.find(entry)).ids == (first, last) for entry in ids)  # type: ignore[union-attr]
+        if any(first <= entry <= last and ids_of(whole.line(whole.find(entry))) == (first, last) for entry in ids)  # type: ignore[union-attr]
     ]
     assert [hits.entry(number) for number in range(hits.total)] == held[: hits.total]
     assert hits.total <= len(held)
@@ -197,15 +202,9 @@ def test_what_subagents_did_hangs_folded_beside_the_way_on_and_is_no_branch() ->
     index = TreeIndex(Headers.of(headers).hung({4: 3}), 10)
     shown = Outline(index, TreeOptions(Filter.EVERYTHING))
     found = [line for y in range(shown.total) if (line := shown.line(y)) is not None]
+    guides = {4: "├─", 7: "│ "}
     assert [(line.entry, line.guide) for line in found] == [
-        (1, ""),
-        (2, ""),
-        (3, ""),
-        (4, "├─"),
-        (7, "│ "),
-        (8, ""),
-        (9, ""),
-        (10, ""),
+        (at, guides.get(at, "")) for at in (1, 2, 3, 4, 7, 8, 9, 10)
     ]
     assert found[4].what is LineKind.FOLD
     assert [line for line, _ in lines(Outline(index, TreeOptions(Filter.USER_ONLY)))] == [2, 10]

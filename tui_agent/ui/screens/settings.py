@@ -159,34 +159,32 @@ class SettingsScreen(PickerScreen[None]):
 
     def pick(self, key: str) -> None:
         """Change a setting: the next of two values, one of a list where there is one, otherwise in the field."""
+        from tui_agent.ui.screens.models import ModelPicker
+
         row = self._rows[key]
         if not row.editable:
             path = short_path(self._controller.services.config_path)
             self.tell(f"{row.description}\nIt is a table: write it in {path}, and open this page again.")
-        elif set(row.choices) == {"true", "false"}:
+            return
+        if set(row.choices) == {"true", "false"}:
             self._save(key, row.value != "true")
-        elif (screen := self._list_for(row)) is not None:
-            self.app.push_screen(screen, partial(self._typed, key))
-        else:
-            text = self._refused[1] if self._refused[0] == key else _written(row)
-            question = TextLine(_titled(f"{row.table} {row.words}".strip()), text, "save", f"Accepts {row.accepts}.")
-            self.app.push_screen(LineScreen(question), partial(self._typed, key))
-
-    def _list_for(self, row: SettingRow) -> Screen[str | None] | None:
-        """Return the screen that lists all values of a setting, None when there are too many."""
-        from tui_agent.ui.screens.models import ModelPicker
-
-        if row.key in MODELS:
-            return ModelPicker(self._controller.services, _written(row))
-        if row.key == "ui.theme":
-            return ThemePicker()
-        if row.choices:
+            return
+        screen: Screen[str | None]
+        if key in MODELS:
+            screen = ModelPicker(self._controller.services, _written(row))
+        elif key == "ui.theme":
+            screen = ThemePicker()
+        elif row.choices:
             answers = [
                 (choice, f"{choice} (as it is)" if choice == row.value else choice)
                 for choice in sorted(row.choices, key=lambda choice: choice != row.value)
             ]
-            return ChoiceScreen(Choice(row.key, answers, row.description))
-        return None
+            screen = ChoiceScreen(Choice(key, answers, row.description))
+        else:
+            text = self._refused[1] if self._refused[0] == key else _written(row)
+            question = TextLine(_titled(f"{row.table} {row.words}".strip()), text, "save", f"Accepts {row.accepts}.")
+            screen = LineScreen(question)
+        self.app.push_screen(screen, partial(self._typed, key))
 
     def _typed(self, key: str, text: str | None) -> None:
         if text == _written(self._rows[key]):

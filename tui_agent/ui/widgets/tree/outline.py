@@ -34,9 +34,6 @@ class TreeOptions:
     def folded(self, key: int, *, folded: bool) -> "TreeOptions":
         return replace(self, folds={**self.folds, key: folded})
 
-    def toggled(self, run: int) -> "TreeOptions":
-        return replace(self, opened=self.opened ^ {run})
-
 
 class LineKind(Enum):
     """What a line shows."""
@@ -58,11 +55,6 @@ class TreeLine(NamedTuple):
     """Whether it is the first row of a branch."""
     can_fold: bool
     is_folded: bool
-
-    @property
-    def ids(self) -> tuple[int, int]:
-        ids = self.segment.headers.ids
-        return ids[self.row.first], ids[self.row.last]
 
     @property
     def active(self) -> bool:

@@ -145,7 +145,7 @@ class SessionTree(LineList):
         if line is None:
             return
         if opened is not None:
-            self.see(self.view.toggled(opened), at=opened)
+            self.see(replace(self.view, opened=self.view.opened - {opened}), at=opened)
         elif line.what is LineKind.FOLD:
             self.cursor = self.cursor - 1
         elif line.can_fold and not line.is_folded:
@@ -162,7 +162,7 @@ class SessionTree(LineList):
             self.see(self.view.folded(line.segment.key, folded=False), at=first)
         elif line.what is LineKind.RUN and line.row.last > line.row.first + 1 and self._opened_run() is None:
             run, last = line.segment.headers.ids[line.row.first], line.segment.headers.ids[line.row.first + 1]
-            self.see(self.view.toggled(run), at=last)
+            self.see(replace(self.view, opened=self.view.opened | {run}), at=last)
         else:
             self.cursor = self.outline.branch_point_below(self.cursor)
 
