@@ -27,7 +27,6 @@ from tests.support.ui_app import (
     write,
 )
 from tui_agent.agent.events import (
-    AnswerDelta,
     Notice,
     QueueChanged,
     RequestStarted,
@@ -41,14 +40,7 @@ from tui_agent.app.commands import command_table
 from tui_agent.app.controller import READ_ONLY
 from tui_agent.app.services import AppServices, FirstView, Look, OpenRequest
 from tui_agent.resources import style_path
-from tui_agent.session.entries import (
-    AssistantEntry,
-    ShellEntry,
-    TextPart,
-    ToolMetadata,
-    Usage,
-    UserEntry,
-)
+from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolMetadata, Usage, UserEntry
 from tui_agent.session.errors import StoreBusy, StoreFull, StoreReadOnly
 from tui_agent.session.reading import EntryReader
 from tui_agent.session.session import Session
@@ -77,8 +69,6 @@ async def test_the_status_line_says_what_goes_on_and_ticks_only_then(stage: Stag
         assert "◐ working 0 s · esc stops it" in screen_text(stage)
         assert "esc interrupt" in screen_text(stage)
         assert stage.main.status.ticking is not None
-        await emit(stage, pilot, AnswerDelta("hello"))
-        assert "working 0 s · ~1 tokens" in screen_text(stage)
         await emit(stage, pilot, RetryScheduled(2, 4, 12.0, "busy"))
         assert "retry in 12 s, attempt 2 of 4: busy · esc stops it" in screen_text(stage)
         await emit(stage, pilot, RunEnded("done"))
@@ -107,19 +97,20 @@ async def test_a_failed_run_is_one_sentence_with_the_key_that_helps(stage: Stage
 
 async def test_warnings_that_a_run_takes_from_the_screen_can_be_read_again(stage: Stage) -> None:
     async with stage.run((100, 24)) as pilot:
-        stage.agent.emit(Notice("A skill is broken.", "warning"))
-        await emit(stage, pilot, Notice("A server is gone.", "warning", "mcp"))
+        await emit(stage, pilot, *(Notice(f"Problem {number}.", "warning", "mcp") for number in range(4)))
+        assert stage.main.notice.message == "Problem 1.\nProblem 2.\nProblem 3."
         assert "/doctor" not in screen_text(stage)
         await emit(stage, pilot, RunStarted())
-        assert "A skill is broken." not in screen_text(stage)
-        assert "▲ 2 /doctor" in screen_text(stage)
+        assert "Problem 3." not in screen_text(stage)
+        assert "▲ 4 /doctor" in screen_text(stage)
         await stage.main.controller.run("doctor", "")
         await until(lambda: stage.app.screen is not stage.main, pilot)
         await pilot.pause()
-        assert "A skill is broken." in screen_text(stage)
-        assert "A server is gone." in screen_text(stage)
+        assert all(f"Problem {number}." in screen_text(stage) for number in range(4))
         await press(pilot, "escape")
         assert "▲" not in screen_text(stage)
+        await emit(stage, pilot, Notice("One more.", "warning"), Notice("Something else."))
+        assert stage.main.notice.message == "Something else."
 
 
 async def test_a_full_disk_gives_the_text_back(stage: Stage) -> None:
@@ -187,9 +178,7 @@ async def test_what_is_typed_sent_or_pressed_before_the_session_is_there_does_it
         await until(lambda: isinstance(app.screen, HelpScreen), pilot)
 
 
-async def test_what_is_sent_while_no_session_can_be_opened_comes_back_and_tries_again(
-    stage: Stage,
-) -> None:
+async def test_what_is_sent_while_no_session_can_be_opened_comes_back_and_tries_again(stage: Stage) -> None:
     really, locked = stage.services.open_session, True
 
     def open_session(request: OpenRequest) -> Session:
@@ -352,18 +341,6 @@ async def test_undo_during_a_run_is_refused(stage: Stage) -> None:
         assert "press Escape first" in screen_text(stage)
 
 
-async def test_copy_takes_the_last_answer_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"):
-        monkeypatch.delenv(name, raising=False)
-    stage = make_stage(tmp_path)
-    async with stage.run(notifications=True) as pilot:
-        stage.agent.append(user("q"), answer("a **b**\n\n- c"))
-        await pilot.press("f3")
-        await until(lambda: any("OSC 52" in toast for toast in stage.toasts), pilot)
-        assert stage.app.clipboard == "a **b**\n\n- c"
-        assert (tmp_path / "state" / "copied.txt").read_text() == "a **b**\n\n- c"
-
-
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (200, 50)])
 async def test_one_help_finds_and_runs_commands_the_most_used_first(stage: Stage, size: tuple[int, int]) -> None:
     async with stage.run(size) as pilot:
@@ -415,9 +392,7 @@ async def test_styles_read_after_the_first_paint_change_nothing_of_it(stage: Sta
             assert widget.styles.base.get_rules() == painted, widget
 
 
-async def test_the_key_that_stops_a_command_is_offered_no_longer_than_the_command_runs(
-    stage: Stage,
-) -> None:
+async def test_the_key_that_stops_a_command_is_offered_no_longer_than_the_command_runs(stage: Stage) -> None:
     async with stage.run() as pilot:
         command = asyncio.ensure_future(asyncio.Event().wait())
         stage.agent.beside.add(command)

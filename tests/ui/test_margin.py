@@ -248,7 +248,7 @@ async def test_a_burst_of_keys_after_escape_is_all_in_the_prompt(stage: Stage, t
         assert stage.main.prompt.text == text
 
 
-async def test_the_length_of_the_gauge_does_not_change_with_its_words(stage: Stage) -> None:
+async def test_the_gauge_keeps_its_length_says_nothing_before_it_knows_and_how_much_left(stage: Stage) -> None:
     async with stage.run((120, 24)):
         gauge = stage.main.gauge
         lengths = set()
@@ -259,11 +259,6 @@ async def test_the_length_of_the_gauge_does_not_change_with_its_words(stage: Sta
                 bar = gauge.render().plain.split(" ")[0]
                 lengths.add(len(bar))
         assert len(lengths) == 1
-
-
-async def test_the_gauge_says_nothing_before_it_knows_and_how_much_left(stage: Stage) -> None:
-    async with stage.run((120, 24)):
-        gauge = stage.main.gauge
         gauge.reading = GaugeReading(measure([], ModelLimits("m", 200_000), ContextSettings(), TokenCounter("m")))
         assert "… / 200k" in gauge.render().plain
         for total in (84_200, 76_400):

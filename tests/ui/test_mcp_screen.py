@@ -127,12 +127,7 @@ async def test_resources_and_agents_complete_after_an_at_and_travel_along(tmp_pa
 # -- looks ----------------------------------------------------------------------------------------------------------
 
 SERVERS = (
-    McpServerStatus(
-        "tracker",
-        "user",
-        "stdio",
-        ServerState.READY,
-        "uvx tracker-mcp --read-only",
+    McpServerStatus("tracker", "user", "stdio", ServerState.READY, "uvx tracker-mcp --read-only",
         tools=(
             McpToolRow("tracker_get_issue", "get_issue", "Return one issue with its comments.", 212),
             McpToolRow("tracker_search", "search", "Find issues by words, label or person.", 340),
@@ -140,18 +135,10 @@ SERVERS = (
         ),
         prompts=(McpPrompt("tracker", "triage", "Sort new issues.", (PromptArgument("label", required=True),)),),
         resources=(McpResource("tracker", "issue://recent", "recent", "The newest issues."),),
-        log=Path("/home/ada/.local/state/tui-agent/mcp-tracker.log"),
-    ),
-    McpServerStatus(
-        "docs",
-        "project",
-        "http",
-        ServerState.READY,
-        "https://docs.example/mcp",
+        log=Path("/home/ada/.local/state/tui-agent/mcp-tracker.log")),
+    McpServerStatus("docs", "project", "http", ServerState.READY, "https://docs.example/mcp",
         tools=(McpToolRow("docs_find", "find", "Search the documentation. 文書を検索する", 1_800),),
-        login=LoginState.SIGNED_IN,
-        restarts=1,
-    ),
+        login=LoginState.SIGNED_IN, restarts=1),
     McpServerStatus("vault", "user", "http", ServerState.LOGIN, "https://vault.example/mcp", login=LoginState.WAITING,
         detail="https://vault.example/authorize?client_id=4711&state=abc"),
     McpServerStatus("ledger", "user", "stdio", ServerState.FAILED, "ledger-mcp", "there is no program “ledger-mcp”",

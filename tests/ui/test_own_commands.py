@@ -8,7 +8,6 @@ import pytest
 from tests.support.fake_agent import FakeAgent
 from tests.support.ui_app import Stage, make_stage, screen_text, send, until, write
 from tui_agent.agent.agent_specs import AgentSpec
-from tui_agent.agent.events import Notice
 from tui_agent.agent.knowledge.commands import UserCommand
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.session.entries import TextPart
@@ -110,15 +109,3 @@ async def test_what_the_agent_works_with_is_one_page(tmp_path: Path, command: st
         shown = screen_text(stage)
         assert "reads and fills in PDFs" in shown
         assert "look at the change" not in shown
-
-
-async def test_warnings_that_come_together_are_all_shown(tmp_path: Path) -> None:
-    stage, agents = make(tmp_path)
-    async with stage.run() as pilot:
-        for number in range(4):
-            agents[0].emit(Notice(f"Problem {number}.", "warning"))
-        await until(lambda: "Problem 3." in str(stage.main.notice.render()), pilot)
-        shown = str(stage.main.notice.render())
-        assert shown == "▲ Problem 1.\n▲ Problem 2.\n▲ Problem 3."
-        agents[0].emit(Notice("Something else."))
-        await until(lambda: str(stage.main.notice.render()) == "· Something else.", pilot)

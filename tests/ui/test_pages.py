@@ -1,5 +1,6 @@
 """Pages of text and what /copy copies."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,24 +32,22 @@ def test_the_last_code(answers: list[str], code: str | None) -> None:
     assert last_code(answers) == code
 
 
-def talked(stage: Stage) -> None:
-    blob = stage.store.put_blob(b"all of it\n" * 3)
-    result = ToolResultEntry(
-        call_id="c", tool="bash", status=ToolStatus.COMPLETED, output="all of", full_output=blob, title="ls"
-    )
-    stage.agent.append(
-        UserEntry(parts=(TextPart(text="Fix it."),)),
-        AssistantEntry(model="m", parts=(TextPart(text=ANSWER),)),
-        result,
-        ShellEntry(command="ls", output="a\nb"),
-        ShellEntry(command="touch x", output=""),
-        result.model_copy(update={"output": "short", "full_output": None}),
-    )
-
-
-async def test_copying(stage: Stage) -> None:
-    async with stage.run() as pilot:
-        talked(stage)
+async def test_copying(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    async with stage.run(notifications=True) as pilot:
+        blob = stage.store.put_blob(b"all of it\n" * 3)
+        result = ToolResultEntry(
+            call_id="c", tool="bash", status=ToolStatus.COMPLETED, output="all of", full_output=blob, title="ls"
+        )
+        stage.agent.append(
+            UserEntry(parts=(TextPart(text="Fix it."),)),
+            AssistantEntry(model="m", parts=(TextPart(text=ANSWER),)),
+            result,
+            ShellEntry(command="ls", output="a\nb"),
+            ShellEntry(command="touch x", output=""),
+            result.model_copy(update={"output": "short", "full_output": None}),
+        )
         await pilot.pause()
 
         async def copied(argument: str) -> Any:
@@ -57,6 +56,8 @@ async def test_copying(stage: Stage) -> None:
             return stage.app.clipboard
 
         assert await copied("") == ANSWER
+        assert (tmp_path / "state" / "copied.txt").read_text() == ANSWER
+        await until(lambda: any("OSC 52" in toast for toast in stage.toasts), pilot)
         assert await copied("code") == "make test\n\nmake"
         assert await copied("#1") == "Fix it."
         assert await copied("3") == "all of it\n" * 3

@@ -23,9 +23,7 @@ from tui_agent.agent.events import (
 from tui_agent.agent.permissions import in_words
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.ui.screens.diff import DiffScreen
-from tui_agent.ui.widgets.permission_prompt import (
-    PermissionChoices,
-)
+from tui_agent.ui.widgets.permission_prompt import PermissionChoices
 
 SENTENCES = 500 if NIGHTLY else 60
 COMMAND = "rm -rf build && make [all]\necho \x1b]0;owned\x07 \u202edone"
@@ -44,13 +42,9 @@ def bash(call_id: str = "c1", command: str = COMMAND) -> PermissionRequest:
 
 def edit() -> PermissionRequest:
     diff = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-old [bold]\n+new [/bold]"
-    return PermissionRequest(
-        call_id="c2",
-        tool="edit",
-        title="x.py",
-        needs=(PermissionNeed(Permission.EDIT, "x.py", diff, "diff"),),
-        reason="it changes a file",
-        rules=("allow edit: *",),
+    needs = (PermissionNeed(Permission.EDIT, "x.py", diff, "diff"),)
+    return replace(
+        bash("c2"), tool="edit", title="x.py", needs=needs, reason="it changes a file", rules=("allow edit: *",)
     )
 
 
@@ -71,8 +65,6 @@ async def asked(
         ("1", Decision.ONCE),
         ("y", Decision.ONCE),
         ("2", Decision.SESSION),
-        ("a", Decision.SESSION),
-        ("3", Decision.DENY),
         ("n", Decision.DENY),
         ("s", None),  # only of a loop
     ],
@@ -96,10 +88,7 @@ async def test_it_shows_the_whole_command_harmless_the_reason_and_the_exact_rule
 
 
 async def test_keys_are_not_taken_during_the_grace_period(tmp_path: Path) -> None:
-    async with asked(tmp_path, bash(), grace=3600.0) as (
-        stage,
-        pilot,
-    ):
+    async with asked(tmp_path, bash(), grace=3600.0) as (stage, pilot):
         await pilot.press("y", "1")
         assert stage.agent.answers == []
         assert stage.main.prompt.text == "y1"

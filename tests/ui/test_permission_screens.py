@@ -85,10 +85,7 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(tmp
         assert "git commit" not in screen_text(stage)
 
 
-@pytest.mark.parametrize(
-    ("downs", "forgotten", "left"),
-    [(0, "git commit *", 4), (2, "rm *", 4)],
-)
+@pytest.mark.parametrize(("downs", "forgotten", "left"), [(0, "git commit *", 4), (2, "rm *", 4)])
 async def test_a_rule_is_removed(tmp_path: Path, downs: int, forgotten: str, left: int) -> None:
     asked: list[Rule] = []
     kept: list[Rule] = []

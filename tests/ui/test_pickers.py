@@ -31,20 +31,6 @@ async def rows(stage: Stage, pilot: object, count: int) -> list[str]:
 # -- sessions -----------------------------------------------------------------------------------------------
 
 
-async def test_sessions_lists_and_opens_one(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
-    known = make_session(stage, "the login redirect", "and more")
-    make_session(stage, "elsewhere", cwd="/other/place")
-    async with stage.run((100, 24)) as pilot:
-        found = await rows(stage, pilot, 3)
-        assert any("the login redirect" in row and "2 entries" in row for row in found)
-        assert "/other/place" in found[-1]  # other directories stand last
-        position = next(number for number, row in enumerate(found) if "login" in row)
-        await pilot.press(*["down"] * position, "enter")
-        await until(lambda: len(stage.agents) == 2, pilot)
-        assert stage.requests[-1] == OpenRequest(known.id)
-
-
 async def test_one_escape_leaves_the_search_and_the_next_one_the_list(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
     async with stage.run() as pilot:
@@ -167,9 +153,7 @@ async def test_models_with_a_key_come_first_and_one_is_picked_by_typing(stage: S
         assert stage.saved == {"model": "ollama/qwen3:4b"}
 
 
-async def test_servers_are_asked_while_the_list_is_shown_and_when_one_is_picked(
-    tmp_path: Path,
-) -> None:
+async def test_servers_are_asked_while_the_list_is_shown_and_when_one_is_picked(tmp_path: Path) -> None:
     answered, asked = asyncio.Event(), list[str | None]()
     listed = list(MODELS)
 

@@ -41,14 +41,7 @@ from tui_agent.context.budget import ContextSize
 from tui_agent.session.entries import AssistantEntry, ToolMetadata, Usage
 from tui_agent.ui.gauge_reading import cache_share, with_live
 from tui_agent.ui.inbox import Inbox
-from tui_agent.ui.prompting.completion import (
-    Candidate,
-    merged,
-    rank_files,
-    rank_labels,
-    token_at,
-    with_directories,
-)
+from tui_agent.ui.prompting.completion import Candidate, merged, rank_files, rank_labels, token_at, with_directories
 from tui_agent.ui.prompting.paste import PasteStore
 from tui_agent.ui.screens.picker import matching
 from tui_agent.ui.terminal import title_sequence
@@ -349,10 +342,7 @@ def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:
 # -- keys ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("sequence", "key"),
-    [("\x1b\r", "alt+enter"), ("\x1b[13;3u", "alt+enter"), ("\r", "enter")],
-)
+@pytest.mark.parametrize(("sequence", "key"), [("\x1b\r", "alt+enter"), ("\x1b[13;3u", "alt+enter"), ("\r", "enter")])
 def test_enter_with_modifiers_is_known_from_every_kind_of_terminal(sequence: str, key: str) -> None:
     events = list(XTermParser().feed(sequence))
     assert [event.key for event in events if isinstance(event, Key)] == [key]
@@ -372,12 +362,9 @@ def test_home_is_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_cache_is_told_of_once_it_gave_something() -> None:
-    def answer(read: int) -> AssistantEntry:
-        return AssistantEntry(parts=(), model="m", usage=Usage(input=100 - read, cache_read=read, output=1))
-
-    assert cache_share([answer(0), answer(0)]) is None
-    assert cache_share([answer(0), answer(50)]) == 0.5
-    assert cache_share([answer(50), answer(0)]) == 0.0
+    usages = [Usage(input=100 - read, cache_read=read, output=1) for read in (0, 0, 50, 0)]
+    answers = [AssistantEntry(parts=(), model="m", usage=usage) for usage in usages]
+    assert [cache_share(answers[at : at + 2]) for at in range(3)] == [None, 0.5, 0.0]
 
 
 def test_a_list_can_be_imported_before_the_conversation() -> None:

@@ -60,10 +60,7 @@ async def test_ctrl_q_quits_and_asks_only_during_a_run(stage: Stage) -> None:
 
 
 async def test_what_ends_the_program_is_logged_and_never_shown_as_a_traceback(
-    stage: Stage,
-    caplog: pytest.LogCaptureFixture,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    stage: Stage, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_screen: object) -> None:
         raise ZeroDivisionError("a mistake of ours")

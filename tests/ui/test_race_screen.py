@@ -155,15 +155,6 @@ async def test_a_failed_one_is_taken_only_after_a_question(stage: Stage) -> None
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 35)])
-async def test_the_last_lines_of_every_runner_are_shown_while_they_work(stage: Stage, size: tuple[int, int]) -> None:
-    async with stage.run(size) as pilot:
-        race = FakeRace(list(WORKING))
-        await open_race(stage, pilot, race)
-        race.texts = {1: "\n".join(f"line {n}" for n in range(60)), 2: "● edit shop.py"}
-        await until(lambda: "line 59" in screen_text(stage) and "● edit shop.py" in screen_text(stage), pilot)
-
-
-@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 35)])
 async def test_answers_of_runners_with_other_contexts_stand_beside_each_other(
     stage: Stage, size: tuple[int, int]
 ) -> None:

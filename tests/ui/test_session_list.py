@@ -92,14 +92,18 @@ async def test_rows_and_the_line_below_tell_sizes_and_costs(tmp_path: Path) -> N
     session = make_session(stage.store, "costly")
     session.append(AssistantEntry(parts=(TextPart(text="ok"),), model="anthropic/opus", cost=1.25))
     session.add_cost(0.25)
+    make_session(stage.store, "elsewhere", cwd="/other/place")
     async with stage.run((110, 24)) as pilot:
-        await shown(stage, pilot, 2)
+        await shown(stage, pilot, 3)
         await until(lambda: "$1.50" in screen_text(stage), pilot)
-        rows = await shown(stage, pilot, 2)
+        rows = await shown(stage, pilot, 3)
+        assert "/other/place" in rows[-1], "other directories stand last"
         row = next(number for number, text in enumerate(rows) if "costly" in text)
         assert "2 entries · $1.50 · opus" in rows[row]
         await pilot.press(*["down"] * row)
         await until(lambda: "/home/ada/src/shop · opus · ~2k tokens · $1.50" in screen_text(stage), pilot)
+        await pilot.press("enter")
+        await until(lambda: stage.requests[-1] == OpenRequest(session.id), pilot)
 
 
 async def test_subagents_sessions_are_found_and_named_as_such(tmp_path: Path) -> None:

@@ -6,12 +6,7 @@ from typing import Any
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
 from tests.support.scripted_client import Call, Reply
 from tests.support.ui_app import press, until
-from tui_agent.session.entries import (
-    CompactionEntry,
-    SummaryDetails,
-    TextPart,
-    UserEntry,
-)
+from tui_agent.session.entries import CompactionEntry, SummaryDetails, TextPart, UserEntry
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
 from tui_agent.ui.outline import extended, outline
@@ -31,9 +26,16 @@ async def settled(stage: RealStage, pilot: Any) -> None:
 
 async def test_it_is_there_when_there_is_room_and_ctrl_b_says_otherwise(tmp_path: Path) -> None:
     stage = real_stage(tmp_path, [Reply("Hello.")])
-    async with stage.run((100, 30)) as pilot:
+    async with stage.run((160, 40)) as pilot:
         panel = stage.view.panel
-        assert not panel.display
+        assert panel.display
+        await pilot.resize_terminal(300, 100)
+        await until(lambda: panel.size.width > 60, pilot)
+        await pilot.resize_terminal(160, 40)
+        await until(lambda: panel.size.width < 40, pilot)
+        await stage.until_text("nothing yet", pilot)
+        await pilot.resize_terminal(100, 30)
+        await until(lambda: not panel.display, pilot)
         await stage.say("a question", pilot)
         await pilot.press("ctrl+b")
         await settled(stage, pilot)
@@ -44,16 +46,6 @@ async def test_it_is_there_when_there_is_room_and_ctrl_b_says_otherwise(tmp_path
         await pilot.press("ctrl+b")
         await pilot.resize_terminal(60, 20)
         assert panel.display  # the user's word counts more than the width
-    stage = real_stage(tmp_path, [Reply("Hello.")])
-    async with stage.run((160, 40)) as pilot:
-        assert stage.view.panel.display
-        await pilot.resize_terminal(300, 100)
-        await until(lambda: stage.view.panel.size.width > 60, pilot)
-        await pilot.resize_terminal(160, 40)
-        await until(lambda: stage.view.panel.size.width < 40, pilot)
-        await stage.until_text("nothing yet", pilot)
-        await pilot.resize_terminal(120, 40)
-        await until(lambda: not stage.view.panel.display, pilot)
 
 
 async def test_to_dos_files_and_the_tree_follow_the_agent(tmp_path: Path) -> None:

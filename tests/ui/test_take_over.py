@@ -12,22 +12,21 @@ def take_over(stage: Stage) -> None:
     Session(stage.store, stage.agent.session.id, estimate=lambda _entry: 10).hold(take_over=True)
 
 
-async def test_it_is_seen_when_the_terminal_gets_the_focus(stage: Stage) -> None:
+@pytest.mark.parametrize("comes_back", [True, False])
+async def test_it_is_seen_when_the_terminal_gets_the_focus_and_at_the_first_letter(
+    stage: Stage, *, comes_back: bool
+) -> None:
     async with stage.run() as pilot:
-        stage.app.app_focus = False
+        stage.app.app_focus = not comes_back
         await pilot.pause()
         take_over(stage)
-        stage.app.app_focus = True
+        if comes_back:
+            stage.app.app_focus = True
+        else:
+            await write(pilot, "h")
         await until(lambda: "took over session" in stage.main.notice.message, pilot)
         assert short_id(stage.agent.session.id) in stage.main.notice.message
         assert stage.agent.session.id not in stage.main.notice.message
-
-
-async def test_it_is_seen_at_the_first_letter(stage: Stage) -> None:
-    async with stage.run() as pilot:
-        take_over(stage)
-        await write(pilot, "h")
-        await until(lambda: "took over session" in stage.main.notice.message, pilot)
 
 
 @pytest.mark.parametrize(("keys", "how"), [(["enter"], OpenHow.FORK), (["down", "enter"], OpenHow.TAKE_OVER)])
