@@ -136,7 +136,7 @@ class Agent:
         self._run: asyncio.Task[RunEnded] | None = None
         self._compacting: asyncio.Future[CompactionOutcome] | None = None
         self.beside: set[asyncio.Future[Any]] = set()
-        """The user's own commands that run."""
+        """The user's own commands that run now."""
         self._is_project_ready = True
         channel.subscribe(self._prepare_project)
 

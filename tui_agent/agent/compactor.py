@@ -420,10 +420,10 @@ class PreparedSummary:
         self._channel = journal.channel
         self._ports = ports
         self.task: asyncio.Task[None] | None = None
-        """Writes it now."""
+        """Writes the summary; None while none is being written."""
         self._place: _Place | None = None
         self.ready: Draft | None = None
-        """It, once it is written; see ``holds``."""
+        """The summary once it is written; ``holds`` says whether it may still be used."""
         self._model = ""
         self._tried: tuple[int, ...] | None = None
 

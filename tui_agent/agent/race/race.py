@@ -324,6 +324,7 @@ class Race:
         self._listing: asyncio.Task[list[str]] | None = None
         self._plan = RestorePlan()
         self.over = asyncio.Event()
+        """Set while no runner works any more."""
         self._closed = False
 
     # -- beginning --------------------------------------------------------------------------------------------
