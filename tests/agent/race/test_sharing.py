@@ -83,7 +83,11 @@ async def test_a_rate_limit_holds_for_all_and_only_so_many_requests_go_on_at_a_t
             await drain(client)
     await drain(client)
     await asyncio.gather(*(drain(client) for _ in range(6)))
-    assert waits == [7.0, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
+    counting.limits.append(None)
+    with pytest.raises(ModelError):
+        await drain(client)
+    await drain(client)
+    assert waits == [7.0, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE, FIRST_PAUSE]
     assert counting.most == 2
 
 
