@@ -130,9 +130,6 @@ def test_each_answer_is_a_step_as_big_as_reported_with_marks_of_what_came_before
     assert all(step.exact and step.head == 1_200 and step.window == 16_000 for step in found)
     assert [step.leaf for step in found] == [entry.parent_id for entry in answers]
 
-    session = a_session(tmp_path)
-    walked(session, model=MODEL)
-    found = steps(session)
     path = session.path()
     marked = [(at, step.marks) for at, step in enumerate(found) if step.marks]
     for at, marks in marked:
@@ -146,7 +143,7 @@ def test_each_answer_is_a_step_as_big_as_reported_with_marks_of_what_came_before
     assert cold.miss.cause is BreakCause.COLD
 
 
-def test_a_move_and_an_edit_are_marked(tmp_path: Path) -> None:
+def test_a_move_and_an_edit_are_marked_and_each_step_has_the_window_of_its_own_model(tmp_path: Path) -> None:
     session = a_session(tmp_path)
     asked(session)
     replied(session)
@@ -162,8 +159,6 @@ def test_a_move_and_an_edit_are_marked(tmp_path: Path) -> None:
     session.append(ContextEditEntry(target=2, action="mask"))
     assert marks_after(shape_of(session), last.id) == (Mark.EDIT,)
 
-
-def test_each_request_has_the_window_of_its_own_model(tmp_path: Path) -> None:
     session = a_session(tmp_path)
     asked(session)
     replied(session, usage=Usage(input=900, output=5))

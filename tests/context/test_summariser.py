@@ -447,7 +447,7 @@ def test_a_move_over_no_message_asks_nothing_and_merging_back_moves_nothing():
     assert plan_merge(parting(left[:4], left), loading(left)) is None
 
 
-def test_summaries_on_the_way_are_included_before_older_messages():
+def test_summaries_on_the_way_come_before_older_messages_and_the_entry_carries_their_files():
     build = PathBuilder()
     build.user("old " + "x" * 4_000)
     build.compaction("EARLIER summary", first_kept_id=None)
@@ -466,8 +466,6 @@ def test_summaries_on_the_way_are_included_before_older_messages():
     assert "START" in block
     assert block.endswith("END"), "a message that is too big by itself is cut"
 
-
-def test_the_entry_carries_files_over_summaries_on_the_way():
     build = PathBuilder()
     build.user("go")
     build.compaction("s", None, details=SummaryDetails(read_files=("old.py",), modified_files=("made.py",)))

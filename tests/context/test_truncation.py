@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_agent.context.settings import TruncationSettings
-from tui_agent.context.truncation import OutputLimits, error_looking, limits_for, most_informative, truncate
+from tui_agent.context.truncation import OutputLimits, cut_middle, error_looking, limits_for, most_informative, truncate
 
 ROOMY = OutputLimits(lines=2_000, bytes=50 * 1024, line_chars=2_000, tokens=20_000)
 
@@ -69,6 +69,7 @@ def test_a_line_that_is_too_long_is_cut_inside_and_says_by_how_much():
     left_out = int(re.search(r"\[([\d,]+) characters left out\]", lines[1])[1].replace(",", ""))
     assert left_out == 9_000 - lines[1].count("x")
     assert cut.truncation.kept_bytes == 9_010 - left_out
+    assert cut_middle("x" * 100, 5, "#7") == "xx…#7", "where the note has no room, the address has"
 
     assert truncate("x" * 5_000_000, "ends", ROOMY).truncation.kept_bytes < 2_000
     log = truncate("all is well here, as far as anybody can tell\n" * 200_000, "ends", ROOMY)

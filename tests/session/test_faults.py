@@ -260,7 +260,7 @@ def damage(path: Path, marker: bytes) -> None:
     path.write_bytes(content)
 
 
-def test_unreadable_pages_hide_only_what_is_on_them_and_nothing_is_written_any_more(tmp_path: Path) -> None:
+def test_unreadable_pages_and_headers_hide_only_what_is_on_them_and_nothing_is_written_any_more(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     session_id = filled(path, 400)
     damage(path, b'"message 200 x')
@@ -280,9 +280,7 @@ def test_unreadable_pages_hide_only_what_is_on_them_and_nothing_is_written_any_m
         assert session.leaf == 400
     assert path.read_bytes() == before
 
-
-def test_unreadable_headers_do_not_hide_the_others(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
+    path = tmp_path / "headers.db"
     session_id = filled(path, 400)
     damage(path, b"usermessage 300 x")
     with Store(path) as store:

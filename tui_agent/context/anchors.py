@@ -146,27 +146,27 @@ class _Finder:
         match entry:
             case UserEntry():
                 files = [f"{part.path}\n{part.text}" for part in entry.parts if isinstance(part, FilePart)]
-                self._facts(_facts(entry.text), entry.id, "user")
+                self._refer_all(_facts(entry.text), entry.id, "user")
                 self._rules(entry.text, entry.id, "user")
                 for text in files:
-                    self._facts(_facts(text), entry.id, "output")
+                    self._refer_all(_facts(text), entry.id, "output")
             case AssistantEntry():
-                self._facts(_facts(entry.text), entry.id, "assistant")
+                self._refer_all(_facts(entry.text), entry.id, "assistant")
                 self._rules(entry.text, entry.id, "fact")
                 for call in entry.tool_calls:
                     self._call(call, entry.id)
             case ToolResultEntry():
-                self._facts(_facts(entry.output), entry.id, "output")
+                self._refer_all(_facts(entry.output), entry.id, "output")
                 if entry.status is ToolStatus.ERROR or not self._tools[entry.tool].quotes:
-                    self._facts(_error_lines(entry.output), entry.id, "fact")
+                    self._refer_all(_error_lines(entry.output), entry.id, "fact")
                 self._command_ended(entry)
             case ShellEntry():
                 if not entry.excluded:
-                    self._facts(_facts(f"{entry.command}\n{entry.output}"), entry.id, "output")
-                    self._facts(_error_lines(entry.output), entry.id, "fact")
+                    self._refer_all(_facts(f"{entry.command}\n{entry.output}"), entry.id, "output")
+                    self._refer_all(_error_lines(entry.output), entry.id, "fact")
                     self._command(entry.command, entry.exit_code, "user", entry.id)
             case BranchSummaryEntry():
-                self._facts(_facts(entry.summary), entry.id, "assistant")
+                self._refer_all(_facts(entry.summary), entry.id, "assistant")
             case _:
                 return
 
@@ -193,7 +193,7 @@ class _Finder:
             found[0] += weight
             found[1] = found[2] = entry_id
 
-    def _facts(self, facts: Iterable[tuple[AnchorKind, str]], entry_id: int, source: str) -> None:
+    def _refer_all(self, facts: Iterable[tuple[AnchorKind, str]], entry_id: int, source: str) -> None:
         weight = _WEIGHTS[source]
         for kind, fact in facts:
             self._refer(kind, fact, entry_id, weight)
@@ -202,7 +202,7 @@ class _Finder:
         arguments = parse_object(call.arguments)
         if arguments is None:
             return
-        self._facts(_facts("\n".join(strings_in(arguments))), entry_id, "assistant")
+        self._refer_all(_facts("\n".join(strings_in(arguments))), entry_id, "assistant")
         command = arguments.get("command")
         if isinstance(command, str):
             self._commands[call.call_id] = command

@@ -271,6 +271,7 @@ def harmless(text: str) -> str:
 
 
 def _without_tags(prose: Sequence[str]) -> list[str]:
+    """Return lines as one text in which tags are text; nothing where there are none."""
     if not prose:
         return []
     text, pieces, at = "\n".join(prose), list[str](), 0

@@ -155,11 +155,12 @@ class LineReader:
                 move = LeafMove(self._known(node, "from"), self._known(node, "to"), known, node.time("at"))
                 session.moves.append(move)
             case "blob":
+                digest = node.text("digest")
                 try:
                     content = base64.b64decode(node.text("data"), validate=True)
                 except (binascii.Error, ValueError):
                     raise node.refuse("the content is not base64") from None
-                if session.keep_blob(content) != node.text("digest"):
+                if session.keep_blob(content) != digest:
                     raise node.refuse("the content is not what its digest says")
             case _:
                 session.left_out[f"“{kind[:40]}” line"] += 1
