@@ -4,7 +4,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from tests.support.tooling import Workspace
 
 if TYPE_CHECKING:
     from tests.support.mcp_place import Place
+    from tests.support.model_server import ModelServer
 
 # Rewriting the assertions of all tests takes ten seconds of each process: it is done once, whatever the shell prefers.
 sys.dont_write_bytecode = False
@@ -96,3 +97,12 @@ def space(tmp_path: Path) -> Workspace:
     root.mkdir()
     (root / ".git").mkdir()
     return Workspace(root.resolve(), environ=dict(os.environ))
+
+
+@pytest.fixture
+def server() -> Iterator["ModelServer"]:
+    """A server with scripted models; it echoes until told otherwise."""
+    from tests.support.model_server import ModelServer
+
+    with ModelServer() as running:
+        yield running

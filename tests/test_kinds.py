@@ -13,32 +13,8 @@ from tui_agent.context.cache import BreakCause, prefix_break
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import resolve
-from tui_agent.session.entries import (
-    KINDS,
-    AssistantEntry,
-    BranchSummaryEntry,
-    CheckEntry,
-    CheckpointEntry,
-    CompactionEntry,
-    ContextEditEntry,
-    EffortChangeEntry,
-    Entry,
-    EntryAdapter,
-    FileChange,
-    ModeChangeEntry,
-    ModelChangeEntry,
-    PruneEntry,
-    RaceEntry,
-    RaceRunner,
-    ShellEntry,
-    SubagentEntry,
-    SystemEntry,
-    TextPart,
-    ToolCallPart,
-    ToolResultEntry,
-    ToolStatus,
-    Usage,
-)
+from tui_agent.session import entries
+from tui_agent.session.entries import KINDS, EntryAdapter
 from tui_agent.session.records import Outlines
 from tui_agent.session.rows import size_of
 from tui_agent.session.session import Session
@@ -51,36 +27,37 @@ from tui_agent.ui.widgets.transcript.source import estimate
 from tui_agent.ui.widgets.tree.rows import Filter, rows_of
 
 MODEL = "test/model"
-CALL = ToolCallPart(call_id="c", tool="read", arguments='{"path": "a.py"}')
-BEFORE: tuple[Entry, ...] = (
-    SystemEntry(blocks=("You are an agent.",), model=MODEL),
+USAGE = entries.Usage(input=1, output=1)
+CALL = entries.ToolCallPart(call_id="c", tool="read", arguments='{"path": "a.py"}')
+BEFORE: tuple[entries.Entry, ...] = (
+    entries.SystemEntry(blocks=("You are an agent.",), model=MODEL),
     said("begin"),
-    AssistantEntry(parts=(TextPart(text="I look."), CALL), model=MODEL),
+    entries.AssistantEntry(parts=(entries.TextPart(text="I look."), CALL), model=MODEL),
 )
 """Entries 1, 2 and 3: what the one under test, entry 4, comes after."""
 
-SAMPLES: dict[str, Entry] = {
+SAMPLES: dict[str, entries.Entry] = {
     entry.kind: entry
     for entry in (
-        SystemEntry(blocks=("Be brief.",), model=MODEL),
+        entries.SystemEntry(blocks=("Be brief.",), model=MODEL),
         said("needle"),
-        ShellEntry(command="needle", output="o"),
-        AssistantEntry(parts=(TextPart(text="needle"),), model=MODEL, usage=Usage(input=1, output=1), cost=0.5),
-        ToolResultEntry(call_id="c", tool="read", status=ToolStatus.COMPLETED, output="needle"),
-        CompactionEntry(
+        entries.ShellEntry(command="needle", output="o"),
+        entries.AssistantEntry(parts=(entries.TextPart(text="needle"),), model=MODEL, usage=USAGE, cost=0.5),
+        entries.ToolResultEntry(call_id="c", tool="read", status=entries.ToolStatus.COMPLETED, output="needle"),
+        entries.CompactionEntry(
             summary="needle", first_kept_id=2, tokens_before=9, tokens_after=1, trigger="manual",
-            model=MODEL, usage=Usage(input=1, output=1), cost=0.5,
+            model=MODEL, usage=USAGE, cost=0.5,
         ),
-        BranchSummaryEntry(summary="needle", from_id=2, model=MODEL, usage=Usage(input=1, output=1), cost=0.5),
-        PruneEntry(targets=(2,), tokens_freed=5, reason="threshold"),
-        ContextEditEntry(target=2, action="mask"),
-        ModelChangeEntry(model=MODEL),
-        EffortChangeEntry(effort=None),
-        ModeChangeEntry(mode="plan"),
-        CheckpointEntry(files=(FileChange(path="a.py"),)),
-        CheckEntry(command="make test", output="needle", exit_code=1),
-        SubagentEntry(agent="explore", task="needle", call_id="c"),
-        RaceEntry(prompt="needle", runners=(RaceRunner(name="sonnet"),), taken=1),
+        entries.BranchSummaryEntry(summary="needle", from_id=2, model=MODEL, usage=USAGE, cost=0.5),
+        entries.PruneEntry(targets=(2,), tokens_freed=5, reason="threshold"),
+        entries.ContextEditEntry(target=2, action="mask"),
+        entries.ModelChangeEntry(model=MODEL),
+        entries.EffortChangeEntry(effort=None),
+        entries.ModeChangeEntry(mode="plan"),
+        entries.CheckpointEntry(files=(entries.FileChange(path="a.py"),)),
+        entries.CheckEntry(command="make test", output="needle", exit_code=1),
+        entries.SubagentEntry(agent="explore", task="needle", call_id="c"),
+        entries.RaceEntry(prompt="needle", runners=(entries.RaceRunner(name="sonnet"),), taken=1),
     )
 }  # fmt: skip
 
@@ -140,7 +117,9 @@ def test_the_request_and_its_weight_hold_it_if_it_is_sent(grown: Callable[[str],
 def test_of_the_past_of_a_compaction_only_the_last_state_counts(grown: Callable[[str], Session], kind: str) -> None:
     session = grown(kind)
     session.append_many([SAMPLES[kind], said("kept")])
-    session.append(CompactionEntry(summary="s", first_kept_id=6, tokens_before=9, tokens_after=1, trigger="manual"))
+    session.append(
+        entries.CompactionEntry(summary="s", first_kept_id=6, tokens_before=9, tokens_after=1, trigger="manual")
+    )
     active = [entry.id for entry in session.active_path()]
     assert (5 in active) is (KINDS[kind].sets_state or kind == "context_edit")
     assert 4 not in active or kind == "context_edit"

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +38,6 @@ PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
     "1f15c4890000000d49444154789c626001000000ffff03000006000557bfabd40000000049454e44ae426082"
 )
-
-
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
 
 
 def run_program(text: str, cwd: Path, *arguments: str) -> str:
@@ -242,6 +235,8 @@ def test_a_session_is_found_again_and_a_missing_one_is_named(tmp_path: Path) -> 
     with Session(file, cwd=tmp_path) as session, Agent("demo", session=session) as agent:
         agent.wait(agent.send("hello"))
         known = session.id
+    with pytest.raises(LibraryError, match="inside"):
+        agent.wait(agent.send("hello"))
     with Session(file, id=known[-8:]) as session:
         assert session.cwd == tmp_path
         assert session.path()[-1].kind == "assistant"
@@ -287,13 +282,6 @@ def test_what_it_can_not_use_is_named_at_once(given: dict[str, Any], said: str) 
 async def test_a_plain_with_in_an_event_loop_says_what_to_write() -> None:
     with pytest.raises(LibraryError, match="async with"), Agent("demo"):
         pass
-
-
-def test_an_agent_that_was_left_says_so() -> None:
-    with Agent("demo") as agent:
-        pass
-    with pytest.raises(LibraryError, match="inside"):
-        agent.wait(agent.send("hello"))
 
 
 @pytest.mark.parametrize(

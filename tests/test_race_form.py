@@ -1,13 +1,13 @@
 """What a race is to be like is asked one by one."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from tests.app.test_server_questions import Person
 from tui_agent.agent.race.race import RaceOrder
 from tui_agent.agent.race.specs import RunnerSpec
-from tui_agent.app.frontend import Choice, Question
+from tui_agent.app.frontend import Choice
 from tui_agent.app.race_form import ask_for_order
 from tui_agent.session.effort import Effort
 
@@ -15,23 +15,8 @@ HERE = RunnerSpec("anthropic/claude-sonnet-4-5", None, "build")
 SAME = RunnerSpec()
 
 
-class Answering:
-    """In place of the controller: gives these answers, one after the other."""
-
-    def __init__(self, answers: Sequence[str | None]) -> None:
-        self.answers = list(answers)
-        self.asked: list[Question[Any]] = []
-
-    async def ask(self, question: Question[Any]) -> str | None:
-        self.asked.append(question)
-        answer = self.answers.pop(0)
-        if isinstance(question, Choice) and answer is not None:
-            assert answer in dict(question.answers)
-        return answer
-
-
-async def asked(*answers: str | None, task: str = "fix it", runners: int = 3) -> tuple[RaceOrder | None, Answering]:
-    order, controller = RaceOrder(task, (), (SAME,) * runners, None, "make test"), Answering(answers)
+async def asked(*answers: str | None, task: str = "fix it", runners: int = 3) -> tuple[RaceOrder | None, Person]:
+    order, controller = RaceOrder(task, (), (SAME,) * runners, None, "make test"), Person(*answers)
     found: Any = controller
     price = lambda wanted: f"At most ${len(wanted.specs) * (wanted.cost or 0.4):.2f} for all."  # noqa: E731
     return await ask_for_order(found, order, HERE, ("plan", "yolo"), price, "Race"), controller

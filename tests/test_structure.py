@@ -60,19 +60,6 @@ def test_few_modules_need_each_other(graph: ImportGraph) -> None:
     assert max(map(len, found)) <= 3, found
 
 
-@pytest.mark.parametrize(
-    ("upper", "lower"),
-    [
-        ("cli", "ui"), ("cli", "app"), ("ui", "app"), ("acp", "app"), ("app", "agent"), ("agent", "tools"),
-        ("agent", "model"), ("tools", "context"), ("model", "context"), ("context", "session"),
-    ],
-)  # fmt: skip
-def test_no_import_points_up_however_it_is_written(graph: ImportGraph, upper: str, lower: str) -> None:
-    """The import contracts say the same; this holds that they see functions and types."""
-    found = graph.find_shortest_chains(f"tui_agent.{lower}", f"tui_agent.{upper}", as_packages=True)
-    assert not found, found
-
-
 def test_a_protocol_with_one_implementation_is_needed_by_a_layer(
     graph: ImportGraph, trees: Mapping[str, ast.Module]
 ) -> None:

@@ -83,6 +83,9 @@ async def test_the_price_is_of_where_it_begins_and_a_limit_needs_a_known_one(tmp
     here = await race_commands.order_of(controller, read_wish("2 --cost 0.5 -- Answer it."))
     earlier = await race_commands.order_of(controller, read_wish(f"2 --cost 0.5 --from {first.id} -- Answer it."))
     assert race_commands.price_of(controller, earlier).prefix < race_commands.price_of(controller, here).prefix - 3_000
+    green = await race_commands.order_of(controller, read_wish("2 --pick first-green -- Answer it."))
+    with pytest.raises(CommandError, match="needs a check"):
+        await race_commands.begin(controller, green)
     harness.agent.ports.meter.has_price = lambda _model: False
     with pytest.raises(CommandError, match="is not known"):
         await race_commands.begin(controller, earlier)

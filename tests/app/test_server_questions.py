@@ -1,11 +1,12 @@
 """What a person is asked for a server: each field with its kind of question, wrong values again, going back ends it."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tui_agent.agent.mcp.questions import Answer, FormField, ServerForm, ServerLink
-from tui_agent.app.frontend import Choice, TextLine
+from tui_agent.app.frontend import Choice
 from tui_agent.app.server_questions import ask
 
 FORM = ServerForm(
@@ -25,13 +26,15 @@ class Person:
 
     def __init__(self, *answers: str | None) -> None:
         self.answers = list(answers)
-        self.asked: list[Choice | TextLine] = []
+        self.asked: list[Any] = []
         self.said: list[str] = []
         self.frontend = SimpleNamespace(announce=self.said.append)
 
     async def ask(self, question):
         self.asked.append(question)
-        return self.answers.pop(0)
+        answer = self.answers.pop(0)
+        assert answer is None or not isinstance(question, Choice) or answer in dict(question.answers)
+        return answer
 
     def say(self, text, _severity="information"):
         self.said.append(text)

@@ -18,21 +18,8 @@ from tui_agent.app.controller import Controller
 from tui_agent.app.rewind_commands import carry_out, put_files_back
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ModelRequest, request_bytes
+from tui_agent.session import entries
 from tui_agent.session.effort import Effort
-from tui_agent.session.entries import (
-    KINDS,
-    AssistantEntry,
-    CheckpointEntry,
-    CompactionEntry,
-    FileChange,
-    PruneEntry,
-    RaceEntry,
-    RaceRunner,
-    RunnerState,
-    TextPart,
-    ToolResultEntry,
-    UserEntry,
-)
 from tui_agent.session.history import History
 from tui_agent.session.session import Session
 from tui_agent.tools.registry import builtin_tools
@@ -45,8 +32,8 @@ EXPLORE = Call("task", '{"agent": "explore", "task": "Look around."}')
 GO_ON = Call("task", '{"agent": "explore", "task": "Look around.", "context": "conversation"}')
 
 
-def compaction(first_kept: int | None) -> CompactionEntry:
-    return CompactionEntry(
+def compaction(first_kept: int | None) -> entries.CompactionEntry:
+    return entries.CompactionEntry(
         summary="They asked.", first_kept_id=first_kept, tokens_before=90, tokens_after=9, trigger="threshold"
     )
 
@@ -73,7 +60,7 @@ class Actor:
         if self.compacts:
             # Between the calls and the answer: the message of the turn is summarised in its own turn.
             self.compacts = False
-            going_on = UserEntry(parts=(TextPart(text="Go on."),), synthetic="continue")
+            going_on = entries.UserEntry(parts=(entries.TextPart(text="Go on."),), synthetic="continue")
             self.agent.keep(compaction(None), going_on)
         return self.next_turn.pop(0) if self.next_turn else Reply("Done.")
 
@@ -81,7 +68,7 @@ class Actor:
         """Return the path without the state at its end, the request, the files."""
         ids = list(self.session.path_outline().ids)
         kinds = list(self.session.path_outline().kinds)
-        while kinds and KINDS[kinds[-1]].sets_state:
+        while kinds and entries.KINDS[kinds[-1]].sets_state:
             kinds.pop()
         files = {path.name: path.read_bytes() for path in sorted(self.project.glob("*.txt"))}
         request = request_bytes(project(self.session.active_path(), ModelTraits("test/model")))
@@ -161,19 +148,19 @@ class Actor:
         await self.agent.files.settle()
 
     async def prune(self) -> None:
-        if results := self.of(ToolResultEntry):
-            self.agent.keep(PruneEntry(targets=(self.choose.choice(results),), tokens_freed=9, reason="old"))
+        if results := self.of(entries.ToolResultEntry):
+            self.agent.keep(entries.PruneEntry(targets=(self.choose.choice(results),), tokens_freed=9, reason="old"))
 
     async def compact(self) -> None:
-        kept = self.of(UserEntry)
-        if results := self.of(ToolResultEntry):
+        kept = self.of(entries.UserEntry)
+        if results := self.of(entries.ToolResultEntry):
             self.agent.keep(
-                PruneEntry(targets=(results[0],), tokens_freed=9, reason="compaction"),
+                entries.PruneEntry(targets=(results[0],), tokens_freed=9, reason="compaction"),
                 compaction(self.choose.choice([None, *kept])),
             )
 
     async def edit(self) -> None:
-        targets = self.of(UserEntry, AssistantEntry, ToolResultEntry)
+        targets = self.of(entries.UserEntry, entries.AssistantEntry, entries.ToolResultEntry)
         if targets:
             some = self.choose.sample(targets, min(len(targets), self.choose.choice([1, 1, 3])))
             action = self.choose.choice(["pin", "pin", "mask", "drop", "restore"])
@@ -206,11 +193,11 @@ class Actor:
         before = place.read_bytes() if place.exists() else None
         runner.append_many(
             (
-                UserEntry(parts=(TextPart(text="Race."),)),
-                AssistantEntry(parts=(TextPart(text="Won."),), model="test/model"),
-                CheckpointEntry(
+                entries.UserEntry(parts=(entries.TextPart(text="Race."),)),
+                entries.AssistantEntry(parts=(entries.TextPart(text="Won."),), model="test/model"),
+                entries.CheckpointEntry(
                     files=(
-                        FileChange(
+                        entries.FileChange(
                             path=name,
                             before=None if before is None else self.harness.store.put_blob(before),
                             before_mode=0 if before is None else place.stat().st_mode & 0o7777,
@@ -223,11 +210,11 @@ class Actor:
         )
         plan = self.agent.navigator.plan(runner.leaf, continue_from_here=True)
         await carry_out(self.agent, plan, await self.agent.files.plan(runner.leaf))
-        row = RaceRunner(name="same 1", leaf=runner.leaf, state=RunnerState.DONE)
-        self.agent.keep(RaceEntry(prompt="Race.", start=start, runners=(row,), taken=1))
+        row = entries.RaceRunner(name="same 1", leaf=runner.leaf, state=entries.RunnerState.DONE)
+        self.agent.keep(entries.RaceEntry(prompt="Race.", start=start, runners=(row,), taken=1))
 
     async def put_back(self) -> None:
-        said = [entry for entry in self.session.path() if isinstance(entry, UserEntry) and not entry.synthetic]
+        said = [entry for entry in self.session.path() if isinstance(entry, entries.UserEntry) and not entry.synthetic]
         if said:
             message = self.choose.choice(said)
             plan = await self.agent.files.plan(message.parent_id)
@@ -256,7 +243,7 @@ async def test_a_turn_that_was_summarised_in_itself_is_undone_and_not_the_one_of
         actor.compacts, actor.next_turn = bool(calls), [Reply("Now this.", calls)]
         controller.outbox.submit(text)
         await actor.harness.ended()
-        agent.edit_context(actor.of(UserEntry)[0], "pin")
+        agent.edit_context(actor.of(entries.UserEntry)[0], "pin")
     before, help_text = actor.session.leaf, {row.name: row.help for row in controller.commands}
     assert help_text["undo"] == "undo: edit of the context: pin #2"
     assert await do(controller, "undo")

@@ -24,10 +24,12 @@ def play(number: int, step: int) -> Reply:
     return Reply("Done.")
 
 
-async def race(harness: Harness, wish: RaceWish, *, as_json: bool = False) -> tuple[int, str, str]:
+async def race(
+    harness: Harness, wish: RaceWish, session: str | None = None, *, as_json: bool = False
+) -> tuple[int, str, str]:
     out, err = io.StringIO(), io.StringIO()
     run = HeadlessRun(harness.services(), as_json=as_json, out=out, err=err)
-    await run.open(OpenRequest())
+    await run.open(OpenRequest(session))
     code = await run.race(wish)
     return code, out.getvalue(), err.getvalue()
 
@@ -76,11 +78,7 @@ def knows(request: ModelRequest) -> Reply:
 async def what_if(tmp_path: Path, runners: str) -> tuple[int, str, str]:
     harness = racing_agent(tmp_path, ScriptedClient(knows), answer=None)
     await harness.say("The word is xylophone.")
-    out, err = io.StringIO(), io.StringIO()
-    run = HeadlessRun(harness.services(), as_json=False, out=out, err=err)
-    await run.open(OpenRequest(harness.session.id))
-    code = await run.race(RaceWish("What is the word?", runners))
-    return code, out.getvalue(), err.getvalue()
+    return await race(harness, RaceWish("What is the word?", runners), harness.session.id)
 
 
 async def test_runners_with_other_contexts_are_named_by_them_and_their_answers_printed(tmp_path: Path) -> None:

@@ -36,18 +36,11 @@ def one_shot(home: Path, *arguments: str, program: str = PROGRAM) -> subprocess.
         [sys.executable, "-c", program, "-p", "cinnamon", *arguments],
         cwd=home,
         env={
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT),
-            "HOME": str(home),
-            "TUI_AGENT_CONFIG_DIR": str(home),
-            "TUI_AGENT_DATA_DIR": str(home / "data"),
+            "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(home),
+            "TUI_AGENT_CONFIG_DIR": str(home), "TUI_AGENT_DATA_DIR": str(home / "data"),
         },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=500,
-    )
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=500,
+    )  # fmt: skip
 
 
 def configured(home: Path, server: ModelServer, model: str) -> None:

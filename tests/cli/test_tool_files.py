@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,12 +11,6 @@ import pytest
 from tests.support.model_script import Call, Turn
 from tests.support.model_server import ModelServer
 from tui_agent.cli.main import run
-
-
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
 
 
 @pytest.fixture

@@ -35,13 +35,6 @@ def shell(own_place: Place) -> Iterator[Terminal]:
         child.kill()
 
 
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    """The scripted server; it echoes until told otherwise."""
-    with ModelServer() as server:
-        yield server
-
-
 @pytest.fixture(scope="session")
 def _warm_place() -> Iterator[Place]:
     # Under a short path: the host's socket has a limit of about 100 characters.

@@ -193,19 +193,6 @@ def test_a_resize_while_an_answer_streams_loses_nothing(
     quit_program(terminal)
 
 
-def test_escape_stops_an_answer_and_the_session_goes_on(place: Place, warm_server: ModelServer) -> None:
-    warm_server.play(Turn(text="One two three four five.", fault=Fault("stall", after=3)), Turn(text="Here again."))
-    terminal = place.start()
-    ask(terminal, "count")
-    terminal.wait_for("One two")
-    terminal.press("escape")
-    terminal.wait_for("nterrupted")
-    assert warm_server.wait(lambda server: server.calls[0].aborted)
-    ask(terminal, "once more")
-    terminal.wait_for("Here again.")
-    quit_program(terminal)
-
-
 def test_escape_sequences_of_a_model_or_a_tool_do_not_reach_the_terminal(
     place: Place, warm_server: ModelServer
 ) -> None:

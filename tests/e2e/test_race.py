@@ -65,20 +65,3 @@ def test_a_race_that_takes_nobody_is_kept_with_its_branches(place: Place, warm_s
     taken = place.run("-c", "-p", "/race take 1")
     assert taken.returncode == 0, taken.stderr
     assert (place.project / "made.txt").exists()
-
-
-def test_one_that_was_begun_by_its_command_waits_for_a_choice(place: Place, warm_server: ModelServer) -> None:
-    make_project(place.project)
-    warm_server.play_function(work)
-    before = state_of(place.project)
-    refused = place.run("-p", "/race 2 --pick first-green -- make it")
-    assert (refused.returncode, warm_server.calls) == (1, [])
-    assert "needs a check" in refused.stderr
-    begun = place.run("-p", "/race 2 -- make it")
-    assert begun.returncode == 0, begun.stderr
-    assert "The race is over" in begun.stderr
-    assert state_of(place.project) == before
-    taken = place.run("-c", "-p", "/race take 2")
-    assert taken.returncode == 0, taken.stderr
-    assert "Took same 2" in taken.stderr
-    assert (place.project / "made.txt").exists()

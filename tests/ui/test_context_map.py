@@ -252,6 +252,7 @@ def test_orders_and_groups() -> None:
 def test_what_is_there_already_costs_nothing_because_nothing_happens_and_a_cold_cache_has_no_price() -> None:
     edit = plan_edit(blocks(), [4], "drop")
     assert isinstance(edit, Edit)
+    assert edit.reread == 60, "the call of a result that is dropped goes with it"
     assert question(edit, warm=False, dollars=None) == "Drop #4? Frees 900 tokens; the cache is cold anyway."
     assert plan_edit(blocks(), [2], "restore") == "#2 is shown as it is already."
     pinned = [*blocks()[:2], ContextBlock("x", "user", (9,), 5, state=EntryState.PINNED)]
