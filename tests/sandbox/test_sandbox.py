@@ -459,6 +459,7 @@ async def test_a_git_file_that_names_another_place_opens_nothing(box: Contained)
     box.git("commit", "-q", "--allow-empty", "-m", "x", cwd=repository)
     box.git("worktree", "add", "-q", str(box.home / "tree"), cwd=repository)
     for named in (".git", ".git/worktrees/tree"):
+        box.reset()
         box.file(".git", f"gitdir: {repository / named}\n")
         assert "No such file" in (await box.run(f"cat {repository}/.git/HEAD")).output
 

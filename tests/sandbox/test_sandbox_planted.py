@@ -44,11 +44,12 @@ async def test_a_link_that_is_no_python_shows_nothing_of_where_it_leads(box: Con
     other = box.home / "other"
     box.file("src/main.py", "", at=other)
     box.file("bin/tool", "", at=other)
+    box.file("bin/python3", "", at=other).chmod(0o755)  # with no library of Python's beside it
     box.file("etc/settings", "canary", at=other)
     box.file(".venv/pyvenv.cfg", "home = x\n")
     link = box.root / ".venv/bin/python"
     link.parent.mkdir()
-    for target in ("src/main.py", "bin/tool"):
+    for target in ("src/main.py", "bin/tool", "bin/python3"):
         link.unlink(missing_ok=True)
         link.symlink_to(other / target)
         assert "canary" not in (await box.run(f"cat {other}/etc/settings")).output
