@@ -6,14 +6,7 @@ import pytest
 
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
-from tui_agent.agent.events import (
-    AnswerDelta,
-    Decision,
-    Notice,
-    PermissionAnswer,
-    PermissionAsked,
-    ReasoningProgress,
-)
+from tui_agent.agent.events import AnswerDelta, Decision, Notice, PermissionAnswer, PermissionAsked, ReasoningProgress
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.app.permission_text import question
 from tui_agent.session.entries import AssistantEntry, UserEntry
@@ -52,9 +45,7 @@ async def test_it_is_stopped_cut_and_asked_about(tmp_path: Path, part: str) -> N
 
 async def test_a_yes_lets_it_go_on_and_always_stops_asking(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, replies(2), answer=PermissionAnswer(Decision.SESSION), rules=())
-
     await harness.say("go")
-
     assert len([event for event in harness.events if isinstance(event, PermissionAsked)]) == 1
     answers = [entry for entry in harness.agent.session.active_path() if isinstance(entry, AssistantEntry)]
     assert answers[1].text.count(SENTENCE.strip()) == 400
@@ -62,9 +53,7 @@ async def test_a_yes_lets_it_go_on_and_always_stops_asking(tmp_path: Path) -> No
 
 async def test_stop_ends_the_run(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, replies(), answer=PermissionAnswer(Decision.STOP), rules=())
-
     ended = await harness.say("go")
-
     assert ended.reason == "stopped"
     assert "the model is repeating itself: the same 74 characters" in (ended.error or "")
 
@@ -72,9 +61,7 @@ async def test_stop_ends_the_run(tmp_path: Path) -> None:
 async def test_without_anybody_to_ask_the_second_time_ends_the_run(tmp_path: Path) -> None:
     rules = (Rule("doom_loop", "*", Action.DENY, "default"),)
     harness = make_agent(tmp_path, replies(3), rules=rules)
-
     ended = await harness.say("go")
-
     assert ended.reason == "stopped"
     assert any("repeating itself" in event.message for event in harness.events if isinstance(event, Notice))
 
@@ -83,9 +70,7 @@ async def test_without_anybody_to_ask_the_second_time_ends_the_run(tmp_path: Pat
 async def test_whoever_answers_each_time_gets_no_run_without_end(tmp_path: Path, decision: Decision) -> None:
     client = replies(60)
     harness = make_agent(tmp_path, client, answer=PermissionAnswer(decision), rules=())
-
     ended = await harness.say("go")
-
     assert ended.reason == "stopped"
     assert len(client.requests) == 5
     assert (await harness.say("go on all the same")).reason == "stopped"
@@ -95,7 +80,5 @@ async def test_whoever_answers_each_time_gets_no_run_without_end(tmp_path: Path,
 async def test_an_answer_that_repeats_itself_is_a_step(tmp_path: Path) -> None:
     client = replies(60)
     harness = make_agent(tmp_path, client, answer=PermissionAnswer(Decision.ONCE), rules=(), max_steps=2)
-
     ended = await harness.say("go")
-
     assert (ended.reason, ended.steps, len(client.requests)) == ("step_limit", 2, 2)

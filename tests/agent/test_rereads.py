@@ -27,22 +27,10 @@ def begin(tmp_path: Path, *replies: Reply, settings: ContextSettings | None = No
     return harness
 
 
-async def test_an_unchanged_file_is_answered_in_a_line(tmp_path: Path) -> None:
-    harness = begin(tmp_path, read(), read())
-    await harness.say("look twice")
-
-    first, second = outputs(harness)
-    assert len(first.output.splitlines()) == 60
-    assert second.output.startswith(f"[Unchanged: lines 1-60 of app.py are as in the read of #{first.id}")
-    assert "\n" not in second.output
-    assert second.metadata.known_from == first.id
-
-
 async def test_a_changed_file_is_answered_with_the_difference(tmp_path: Path) -> None:
     change = Reply(calls=[call("edit", path="app.py", old="value_30 = ", new="value_x = ")])
     harness = begin(tmp_path, read(), change, read(), read())
     await harness.say("change it")
-
     first, _edit, difference, whole = outputs(harness)
     assert "+value_x = compute(30)" in difference.output
     assert "-value_30 = compute(30)" in difference.output
@@ -70,28 +58,16 @@ async def test_what_was_added_or_taken_away_around_known_lines_is_told(
     change = Reply(calls=[call("write", path="app.py", content=after)])
     harness = begin(tmp_path, read(**lines), change, read(**lines))
     await harness.say("change it")
-
     again = outputs(harness)[2].output
     assert "Unchanged" not in again
     assert shown in again
     assert "-value_30" not in again
 
 
-async def test_what_left_the_context_is_shown_whole(tmp_path: Path) -> None:
-    harness = begin(tmp_path, read(), Reply("Seen."), read())
-    await harness.say("look")
-    first = outputs(harness)[0]
-    harness.agent.session.append(ContextEditEntry(target=first.id, action="mask"))
-    await harness.say("look again")
-
-    assert outputs(harness)[1].output == first.output
-
-
 async def test_the_setting_turns_it_off(tmp_path: Path) -> None:
     settings = ContextSettings(truncation=TruncationSettings(short_rereads=False))
     harness = begin(tmp_path, read(), read(), settings=settings)
     await harness.say("look twice")
-
     first, second = outputs(harness)
     assert second.output == first.output
 
@@ -107,6 +83,8 @@ async def test_the_model_never_sees_a_reference_to_what_left_its_view(tmp_path: 
     client = harness.agent.ports.client
     sent = "\n".join(message.text for message in client.requests[-2].messages)
     assert told.metadata.known_from == first.id
+    assert told.output.startswith(f"[Unchanged: lines 1-60 of app.py are as in the read of #{first.id}")
+    assert "\n" not in told.output
     if action == "pin":
         assert "[Unchanged: lines 1-60" in sent
         assert "60\tvalue_60" in sent

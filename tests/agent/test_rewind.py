@@ -15,7 +15,6 @@ from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, call
 from tests.support.thoroughness import examples
 from tui_agent.agent.checkpoints import manifest, plan, recorder
-from tui_agent.agent.checkpoints.file_snapshots import digest_of
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.checkpoints.restoring import ChangeAmount
 from tui_agent.agent.events import Notice
@@ -119,17 +118,11 @@ async def test_room_for_copies_is_used_again(tmp_path: Path, project: Path, monk
 
 async def test_how_much_changed_since_an_entry_is_counted(tmp_path: Path, project: Path) -> None:
     (project / "a.py").write_text("one\ntwo\n")
-    harness = rewinding(tmp_path, (bash("seq 1 5 > a.py; rm run.sh"),))
+    harness = rewinding(tmp_path, (bash("seq 1 5 > a.py; rm run.sh"), bash("mv latin.txt b"), bash("mv b latin.txt")))
     await harness.say("do it")
+    assert len(checkpoints(harness)[0].files) == 2, "what is back before the step ends is no change"
     amounts = await harness.agent.files.amounts([None, harness.session.leaf])
     assert amounts == [ChangeAmount(files=2, additions=5, deletions=4), ChangeAmount()]
-    await harness.agent.aclose()
-
-
-async def test_what_is_back_before_the_step_ends_is_no_change(tmp_path: Path, project: Path) -> None:
-    harness = rewinding(tmp_path, (bash("mv a.py b.py"), bash("mv b.py a.py")))
-    await harness.say("do it")
-    assert checkpoints(harness) == []
     await harness.agent.aclose()
 
 
@@ -187,32 +180,17 @@ async def test_a_command_that_only_reads_is_not_watched(
     assert checkpoints(harness) == []
 
 
-async def test_the_users_own_commands_are_recorded_too(tmp_path: Path, project: Path) -> None:
-    before = tree(project)
-    harness = rewinding(tmp_path)
-    await harness.agent.run_shell("echo mine > own.txt")
-    assert [change.path for change in checkpoints(harness)[0].files] == ["own.txt"]
-    await restore(harness, None)
-    assert tree(project) == before
-
-
-async def test_caches_are_not_recorded_where_nothing_ignores_them(tmp_path: Path, project: Path) -> None:
-    command = (
-        "mkdir -p deep/__pycache__ node_modules/x; touch deep/__pycache__/a.pyc node_modules/x/i.js; echo 1 > own.txt"
-    )
-    harness = rewinding(tmp_path, (bash(command),))
-    await harness.say("build")
-    assert [change.path for entry in checkpoints(harness) for change in entry.files] == ["own.txt"]
-
-
-async def test_ignored_files_links_and_places_outside_are_never_touched(tmp_path: Path, project: Path) -> None:
+async def test_ignored_files_caches_links_and_places_outside_are_never_touched(tmp_path: Path, project: Path) -> None:
     (project / ".gitignore").write_text("build/\n")
     outside = tmp_path / "outside.txt"
     outside.write_text("outside\n")
     (project / "link.txt").symlink_to(outside)
-    command = "mkdir build; echo b > build/out; echo more >> link.txt; ln -s /etc there; echo x > kept.txt"
-    harness = rewinding(tmp_path, (bash(command),))
-    await harness.say("do it")
+    command = (
+        "mkdir -p build deep/__pycache__ node_modules/x; touch deep/__pycache__/a.pyc node_modules/x/i.js; "
+        "echo b > build/out; echo more >> link.txt; ln -s /etc there; echo x > kept.txt"
+    )
+    harness = rewinding(tmp_path)
+    await harness.agent.run_shell(command)
     assert [change.path for change in checkpoints(harness)[0].files] == ["kept.txt"]
     (project / "kept.txt").unlink()
     (project / "kept.txt").symlink_to(outside)
@@ -231,18 +209,31 @@ async def test_a_directory_that_became_a_link_is_not_followed(tmp_path: Path, pr
     assert [conflict.reason for conflict in wanted.conflicts] == ["it leads out of the project"]
 
 
-async def test_a_file_that_is_too_large_is_listed_and_stays(
-    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("limits", "most", "why"),
+    [
+        (("file_snapshots.MAX_FILE_BYTES", "preimages.MAX_FILE_BYTES"), 1_000, "larger than 5 MB"),
+        (("recorder.MAX_BYTES",), 3_000, "too much changed at once"),
+    ],
+)
+async def test_what_is_too_large_is_listed_and_stays(
+    tmp_path: Path,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limits: tuple[str, ...],
+    most: int,
+    why: str,
 ) -> None:
-    monkeypatch.setattr("tui_agent.agent.checkpoints.file_snapshots.MAX_FILE_BYTES", 1_000)
-    monkeypatch.setattr("tui_agent.agent.checkpoints.preimages.MAX_FILE_BYTES", 1_000)
+    for limit in limits:
+        monkeypatch.setattr(f"tui_agent.agent.checkpoints.{limit}", most)
     (project / "big.bin").write_bytes(b"x" * 2_000)
-    harness = rewinding(tmp_path, (bash("echo y >> big.bin; echo y >> a.py"),))
+    harness = rewinding(tmp_path, (bash("echo y >> a.py; echo y >> big.bin"),))
     await harness.say("do it")
     wanted = await harness.agent.files.plan(None)
     assert [step.path for step in wanted.steps] == ["a.py"]
-    assert wanted.conflicts[0].path == "big.bin"
-    assert "larger than" in wanted.conflicts[0].reason
+    [conflict] = wanted.conflicts
+    assert conflict.path == "big.bin"
+    assert why in conflict.reason
 
 
 async def test_a_disk_that_is_full_costs_the_images_and_not_the_work(tmp_path: Path, project: Path) -> None:
@@ -307,24 +298,10 @@ async def test_more_changes_than_are_read_are_counted_and_told_after_restoring(
     assert harness.notices() == ["Restored 3 files. 2 more files changed and stay: there were too many to keep."]
 
 
-async def test_what_takes_too_much_room_at_once_is_listed_and_stays(
-    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recorder, "MAX_BYTES", 3_000)
-    harness = rewinding(tmp_path, (bash("head -c 2000 /dev/zero > n1; head -c 2000 /dev/zero > n2"),))
-    await harness.say("do it")
-    wanted = await harness.agent.files.plan(None)
-    assert [step.path for step in wanted.steps] == ["n1"]
-    assert [(conflict.path, conflict.reason) for conflict in wanted.conflicts] == [
-        ("n2", "no image of it is kept: too much changed at once")
-    ]
-
-
 async def test_an_edit_during_a_command_in_an_empty_project_is_recorded_once(tmp_path: Path) -> None:
     write = call("write", path="made.py", content="made\n")
     harness = rewinding(tmp_path, (write,))
     watch = harness.agent.files.recorder
-    assert watch is not None
     async with watch.around(None):
         await harness.say("write it")
     await harness.agent.files.plan(None)
@@ -446,19 +423,3 @@ async def _random_work(tmp_path: Path, work: list[list[tuple[str, str, int]]]) -
     assert tree(root) == last
     await harness.agent.aclose()
     harness.store.close()
-
-
-async def test_images_are_trimmed_to_the_limit_while_one_works(tmp_path: Path, project: Path) -> None:
-    trimmed = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    kept: dict[str, bytes] = {}
-    keeping = SnapshotStore(
-        lambda data: kept.setdefault(digest_of(data), data) and digest_of(data),
-        kept.get,
-        lambda: loop.call_soon_threadsafe(trimmed.set),
-    )
-    harness = rewinding(tmp_path, (bash("echo y >> a.py"),), checkpoints=keeping)
-    await harness.say("do it")
-    await harness.agent.files.plan(None)
-    await asyncio.wait_for(trimmed.wait(), 60)
-    await harness.agent.aclose()

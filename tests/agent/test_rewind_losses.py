@@ -1,5 +1,6 @@
 """Going back never leaves a content nowhere: what could be the user's stays, what is cut short can be gone on with."""
 
+import asyncio
 import errno
 import os
 import resource
@@ -54,16 +55,6 @@ async def test_what_was_there_before_where_nobody_looked_is_not_deleted(
     await harness.agent.aclose()
 
 
-async def test_an_old_file_that_was_only_renamed_goes_back(tmp_path: Path, project: Path) -> None:
-    os.utime(project / "a.py", LONG_AGO)
-    before = tree(project)
-    harness = rewinding(tmp_path, (bash("mkdir d && mv a.py d/b.py"),))
-    await harness.say("do it")
-    await restore(harness, None)
-    assert tree(project) == before
-    await harness.agent.aclose()
-
-
 async def test_a_moved_file_that_finds_no_room_stays_where_it_is(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,14 +74,8 @@ def test_files_are_made_before_others_are_deleted_unless_those_are_in_the_way() 
     one = Image("1", 0o644)
     made = [RestoreStep(path, ABSENT, one) for path in ("deep/er/x", "flat")]
     gone = [RestoreStep(path, one, ABSENT) for path in ("deep", "flat/y", "other", "deeper")]
-    assert [step.path for step in in_order([*gone, *made])] == [
-        "deep",
-        "flat/y",
-        "deep/er/x",
-        "flat",
-        "other",
-        "deeper",
-    ]
+    order = [step.path for step in in_order([*gone, *made])]
+    assert order == ["deep", "flat/y", "deep/er/x", "flat", "other", "deeper"]
 
 
 def test_a_name_in_another_case_may_be_the_same_file() -> None:
@@ -100,33 +85,24 @@ def test_a_name_in_another_case_may_be_the_same_file() -> None:
     assert decide(found, lambda _path: one, lambda _digest: True) == ((), (Conflict("README.md", SAME_FILE),))
 
 
-@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
-async def test_what_git_was_told_not_to_look_at_is_read_from_the_disk(
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree", ""])
+async def test_what_git_has_otherwise_is_read_from_the_disk(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, flag: str
 ) -> None:
-    monkeypatch.setattr("tui_agent.agent.checkpoints.preimages.MAX_UNCHECKED_FILES", 0)
-    commit(project)
-    subprocess.run(["git", "update-index", flag, "a.py"], cwd=project, check=True)
-    (project / "a.py").write_bytes(b"two\n")
-    harness = rewinding(tmp_path, (bash("echo gone > a.py"),))
-    await harness.say("do it")
-    await restore(harness, None)
-    assert (project / "a.py").read_bytes() == b"two\n"
-    await harness.agent.aclose()
-
-
-async def test_what_git_stores_with_other_line_endings_is_read_from_the_disk(
-    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    """It was told not to look at a file, or stores it with other line endings."""
     monkeypatch.setattr("tui_agent.agent.checkpoints.preimages.MAX_UNCHECKED_FILES", 0)
     (project / ".gitattributes").write_text("*.py text eol=crlf\n")
     (project / "a.py").write_bytes(b"one\r\n")
+    os.utime(project / "a.py", LONG_AGO)
     commit(project)
+    if flag:
+        subprocess.run(["git", "update-index", flag, "a.py"], cwd=project, check=True)
+        (project / "a.py").write_bytes(b"two\n")
     before = tree(project)
-    harness = rewinding(tmp_path, (bash("echo gone > a.py; echo gone > run.sh"),))
+    harness = rewinding(tmp_path, (bash("echo gone > run.sh; mkdir d; mv a.py d/b.py"),))
     await harness.say("do it")
     await restore(harness, None)
-    assert tree(project) == before
+    assert tree(project) == before, "an old file that was only moved too"
     await harness.agent.aclose()
 
 
@@ -177,13 +153,19 @@ async def test_the_store_of_a_project_that_is_a_home_is_no_file_of_it(tmp_path: 
     own = project / ".local" / "share"
     own.mkdir(parents=True)
     kept: dict[str, bytes] = {}
+    trimmed, loop = asyncio.Event(), asyncio.get_running_loop()
     keeping = SnapshotStore(
-        lambda data: kept.setdefault(digest := digest_of(data), data) and digest, kept.get, apart=(own,)
+        lambda data: kept.setdefault(digest := digest_of(data), data) and digest,
+        kept.get,
+        lambda: loop.call_soon_threadsafe(trimmed.set),
+        apart=(own,),
     )
     harness = rewinding(tmp_path, (bash("echo x > .local/share/sessions.db; echo y >> a.py"),), checkpoints=keeping)
     await harness.say("do it")
     assert [change.path for entry in checkpoints(harness) for change in entry.files] == ["a.py"]
     assert Restorer(project, keeping).current(".local/share/sessions.db").image.problem
+    await harness.agent.files.plan(None)
+    await asyncio.wait_for(trimmed.wait(), 60)
     await harness.agent.aclose()
 
 

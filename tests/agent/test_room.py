@@ -30,14 +30,7 @@ from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.session.entries import (
-    AssistantEntry,
-    CompactionEntry,
-    FilePart,
-    PruneEntry,
-    Usage,
-    UserEntry,
-)
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, FilePart, PruneEntry, Usage, UserEntry
 from tui_agent.session.session import Session
 
 SUMMARY = "## Goal\nKeep the build green.\n\n## Next Steps\n1. Go on with the next file.\n"
@@ -58,14 +51,12 @@ class Worker:
         self.sizes: list[int] = []
         self.requests: list[ModelRequest] = []
         self.summaries = 0
-        self.after_summary: list[int] = []
 
     def __call__(self, request: ModelRequest) -> Reply:
         size = request_size(request)
         self.sizes.append(size)
         if is_summary_call(request):
             self.summaries += 1
-            self.after_summary.append(self.step)
             return self.summary
         self.requests.append(request)
         self.step += 1
@@ -78,22 +69,12 @@ class Worker:
         }[self.usage]
         if self.step >= self.steps:
             return Reply("All files are read.", usage=usage)
-        kind = self.step % 3
-        if kind == 0:
-            call = Call("read", json.dumps({"path": f"file{self.step % 7}.txt"}))
-        elif kind == 1:
-            call = Call("bash", json.dumps({"command": f"seq 1 {40 + self.step % 300}"}))
-        else:
-            call = Call("grep", json.dumps({"pattern": f"line {self.step % 10}"}))
-        return Reply(f"Step {self.step}.", calls=(call,), usage=usage)
-
-
-def project_files(tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
-    for number in range(7):
-        lines = (f"line {line} of file {number}: value = {line * number}" for line in range(120))
-        (project / f"file{number}.txt").write_text("\n".join(lines))
+        calls = (
+            Call("read", json.dumps({"path": f"file{self.step % 7}.txt"})),
+            Call("bash", json.dumps({"command": f"seq 1 {40 + self.step % 300}"})),
+            Call("grep", json.dumps({"pattern": f"line {self.step % 10}"})),
+        )
+        return Reply(f"Step {self.step}.", calls=(calls[self.step % 3],), usage=usage)
 
 
 USAGES = ("honest", "missing", "zero", "absurd", "absurd answer")
@@ -120,13 +101,13 @@ async def test_long_work_in_a_small_window_never_overflows_and_never_thrashes(
     assert "Never stop early" in request_bytes(worker.requests[-1]).decode()
 
 
-def allow_all() -> tuple[Rule, ...]:
-    return (Rule("*", "*", Action.ALLOW, "flag"),)
-
-
 def at_work(tmp_path: Path, worker: Worker, **ports: Any) -> Harness:
-    project_files(tmp_path)
-    given = {"window": 16_000, "max_steps": 1_000, "rules": allow_all()}
+    project = tmp_path / "project"
+    project.mkdir()
+    for number in range(7):
+        lines = (f"line {line} of file {number}: value = {line * number}" for line in range(120))
+        (project / f"file{number}.txt").write_text("\n".join(lines))
+    given = {"window": 16_000, "max_steps": 1_000, "rules": (Rule("*", "*", Action.ALLOW, "flag"),)}
     return make_agent(tmp_path, worker, **given | ports)
 
 

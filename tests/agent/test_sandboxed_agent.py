@@ -135,14 +135,6 @@ async def test_a_command_that_wanted_to_change_files_runs_again_when_it_may(tmp_
 
 
 @works
-async def test_a_refusal_is_told_to_the_model_and_nothing_changes(tmp_path: Path) -> None:
-    harness = make_held(tmp_path, "echo run >> README.md", answer=PermissionAnswer(Decision.DENY, "use the edit tool"))
-    await harness.say("go")
-    assert (tmp_path / "project" / "README.md").read_text() == "Read.\n"
-    assert "use the edit tool" in harness.results()[0].output
-
-
-@works
 async def test_always_is_not_asked_again_and_opens_the_repository_before_the_run(tmp_path: Path) -> None:
     commit = "git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m"
     harness = make_held(tmp_path, f"{commit} one", f"{commit} two", "git log --format=%s", answer=ALWAYS)
@@ -254,9 +246,11 @@ async def test_a_page_whose_address_the_user_wrote_is_fetched_unasked(tmp_path: 
     ],
 )
 async def test_a_refusal_tells_the_model_what_was_missing(tmp_path: Path, line: str, reason: str) -> None:
-    harness = make_held(tmp_path, line, answer=NO)
+    harness = make_held(tmp_path, line, answer=PermissionAnswer(Decision.DENY, "use the edit tool"))
     await harness.say("go")
     assert f"The user did not allow this call: {reason}." in harness.results()[0].output
+    assert "use the edit tool" in harness.results()[0].output
+    assert (tmp_path / "project" / "README.md").read_text() == "Read.\n"
 
 
 @works

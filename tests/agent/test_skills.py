@@ -72,7 +72,6 @@ def test_a_bad_file_is_reported_once_and_the_others_work(tmp_path: Path, text: s
     loaded = knowledge(tmp_path)
     assert list(loaded.skills) == ["good"]
     problem = loaded.take_problems()
-    assert problem is not None
     assert ".claude/skills/bad/SKILL.md" in problem
     assert reason in problem
     loaded.load()
@@ -124,10 +123,13 @@ async def test_the_model_loads_a_skill_and_gets_its_text_and_where_its_files_are
     folder = skill(tmp_path / "project/.agents/skills", body="Bump the version.").parent
     write(folder / "scripts/bump.py", "print()")
     call = Reply(calls=(Call("skill", json.dumps({"name": "release"})),))
-    harness, client = agent_with(tmp_path, call, Reply("Done."))
+    unknown = Reply(calls=(Call("skill", '{"name": "releese"}'),))
+    harness, client = agent_with(tmp_path, call, unknown, Reply("Done."))
     await harness.say("release it")
     assert "- release: Use it to release." in request_bytes(client.requests[0]).decode()
-    (result,) = harness.results()
+    result, error = harness.results()
+    assert error.status is ToolStatus.ERROR
+    assert "Skills: release." in error.output
     assert result.status is ToolStatus.COMPLETED
     assert result.title == "release"
     assert result.output.startswith("Bump the version.")
@@ -135,26 +137,13 @@ async def test_the_model_loads_a_skill_and_gets_its_text_and_where_its_files_are
     assert "scripts/bump.py" in result.output
 
 
-async def test_an_unknown_skill_is_answered_with_those_there_are(tmp_path: Path) -> None:
-    skill(tmp_path / "project/.agents/skills")
-    call = Reply(calls=(Call("skill", '{"name": "releese"}'),))
-    harness, _client = agent_with(tmp_path, call, Reply("Oh."))
-    await harness.say("release it")
-    (result,) = harness.results()
-    assert result.status is ToolStatus.ERROR
-    assert "Skills: release." in result.output
-
-
 async def test_the_user_has_a_skill_used_with_its_text_beside_the_request(tmp_path: Path) -> None:
     skill(tmp_path / "project/.agents/skills", body="Bump the version.")
     parts = knowledge(tmp_path).skill_message("release", "as 2.0")
-    assert parts is not None
     assert parts[0] == TextPart(text="as 2.0")
-    assert isinstance(parts[1], FilePart)
     assert parts[1].path == "skill:release"
     assert "Bump the version." in parts[1].text
     asked = knowledge(tmp_path).skill_message("release", "")
-    assert asked is not None
     assert asked[0] == TextPart(text="Use the skill “release”.")
     assert knowledge(tmp_path).skill_message("other", "") is None
 

@@ -71,14 +71,8 @@ async def test_a_subagent_works_in_its_own_session_and_reports(tmp_path: Path) -
     assert "2 steps" in result.output
     (child,) = branches(harness)
     assert result.metadata.branch == child.leaf
-    assert [entry.kind for entry in child.path()] == [
-        "subagent",
-        "system",
-        "user",
-        "assistant",
-        "tool_result",
-        "assistant",
-    ]
+    kinds = [entry.kind for entry in child.path()]
+    assert kinds == ["subagent", "system", "user", "assistant", "tool_result", "assistant"]
     assert not any(map(harness.session.on_path, (entry.id for entry in child.path())))
     assert harness.session.returns() == []
     assert [typed.text for typed in harness.store.typed_in(None, 9)] == ["find it"]
@@ -93,22 +87,16 @@ async def test_a_subagent_works_in_its_own_session_and_reports(tmp_path: Path) -
 
 
 async def test_several_run_side_by_side(tmp_path: Path) -> None:
-    running = 0
-    most = 0
+    both = asyncio.Barrier(2)
 
-    class Counting(ScriptedClient):
+    class Meeting(ScriptedClient):
         """Answers no subagent before the other one has asked, too."""
 
         async def stream(self, request):
-            nonlocal running, most
-            running += is_child(request)
-            most = max(most, running)
-            async with asyncio.timeout(60):
-                while is_child(request) and most < 2:
-                    await asyncio.sleep(0.001)
+            if is_child(request):
+                await asyncio.wait_for(both.wait(), 60)
             async for event in super().stream(request):
                 yield event
-            running -= is_child(request)
 
     def script(request: ModelRequest) -> Reply:
         if is_child(request):
@@ -117,9 +105,8 @@ async def test_several_run_side_by_side(tmp_path: Path) -> None:
             return Reply("Both done.")
         return Reply(calls=(task("explore", "one"), task("explore", "two")))
 
-    harness = with_subagents(tmp_path, Counting(script))
+    harness = with_subagents(tmp_path, Meeting(script))
     await harness.say("look at both")
-    assert most == 2
     assert len(branches(harness)) == 2
     assert {"one", "two"} == {result.output.split()[2] for result in harness.results()}
 

@@ -89,12 +89,10 @@ async def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 
 def asked(stage: Stage) -> list[PermissionRequest]:
-    assert stage.harness is not None
     return [event.request for event in stage.harness.of(PermissionAsked)]
 
 
 def live(stage: Stage) -> str:
-    assert stage.harness is not None
     return "".join(event.text for event in stage.harness.of(ToolOutput))
 
 
@@ -154,7 +152,7 @@ async def test_they_run_in_every_form_of_the_sandbox(stage: Stage, tmp_path: Pat
     assert (stage.project / "app.py").read_text() == "as it was"
 
 
-async def test_errors_name_the_lines_of_the_file_and_arguments_are_checked(stage: Stage) -> None:
+async def test_arguments_are_checked_errors_name_the_lines_and_images_are_shown(stage: Stage) -> None:
     stage.write(
         "import asyncio\n"
         "async def fail(number: int) -> str:\n"
@@ -163,28 +161,25 @@ async def test_errors_name_the_lines_of_the_file_and_arguments_are_checked(stage
         "    return inner(number)\n"
         "def inner(number):\n"
         "    raise ValueError(f'no luck with {number}')\n"
+        f"def draw() -> list:\n    'Draw.'\n    return ['a dot', bytes.fromhex('{PNG}')]\n"
+        "def name() -> str:\n    'Name a file.'\n    return 'caf\\udce9.txt'\n"
+        "def odd() -> str:\n    'Name a file.'\n    raise ValueError('caf\\udce9.txt')\n"
     )
-    failed = await stage.call("fail", {"number": 7})
+    calls = (("fail", {"number": 7}), ("fail", {"number": "many", "more": 1}), ("draw", {}), ("name", {}), ("odd", {}))
+    harness = stage.agent(*calls)
+    await harness.say("go")
+    failed, wrong, drawn, *named = harness.results()
+    assert "number: input should be a valid integer" in wrong.output
+    assert "there is no argument more" in wrong.output
+    assert drawn.output.startswith("a dot")
+    assert [image.mime for image in drawn.attachments] == ["image/png"]
+    assert ["caf?.txt" in result.output for result in named] == [True, True], "what is not UTF-8, nearly as it is"
     assert failed.status is ToolStatus.ERROR
     assert failed.output.splitlines() == [
         "ValueError: no luck with 7",
         "  mine.py:5 in fail: return inner(number)",
         "  mine.py:7 in inner: raise ValueError(f'no luck with {number}')",
     ]
-
-
-async def test_a_call_that_does_not_fit_is_told_what_does(stage: Stage) -> None:
-    stage.write("def double(number: int) -> int:\n    'Double.'\n    return 2 * number\n")
-    wrong = await stage.call("double", {"number": "many", "more": 1})
-    assert "number: input should be a valid integer" in wrong.output
-    assert "there is no argument more" in wrong.output
-
-
-async def test_images_are_shown_to_the_model(stage: Stage) -> None:
-    stage.write(f"def draw() -> list:\n    'Draw.'\n    return ['a dot', bytes.fromhex('{PNG}')]\n")
-    result = await stage.call("draw")
-    assert result.output.startswith("a dot")
-    assert [image.mime for image in result.attachments] == ["image/png"]
 
 
 async def test_a_changed_file_is_read_again_and_the_model_told(stage: Stage) -> None:
@@ -196,7 +191,6 @@ async def test_a_changed_file_is_read_again_and_the_model_told(stage: Stage) -> 
     )
     harness.agent.session.move(None)
     await harness.say("again")
-
     heads = harness.entries(SystemEntry)
     assert [tool.name for tool in heads[-1].tools][-2:] == ["one", "two"]
 
@@ -317,7 +311,6 @@ async def test_a_host_is_asked_for_once_declared_or_not(stage: Stage, declared: 
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    assert stage.box is not None
     stage.box.proxy_reaches = lambda address: address == "127.0.0.1"  # as good as public
     stage.write(
         f"NETWORK = {['127.0.0.1'] if declared else []}\nimport os, urllib.request\n"
@@ -413,9 +406,7 @@ async def test_files_that_do_not_load_say_where_and_why(stage: Stage) -> None:
     for number, (text, _told) in enumerate(BAD_FILES):
         stage.write("", f"bad{number}.py").write_bytes(text.encode("utf-8", "surrogateescape"))
     stage.write("def fine() -> str:\n    'Fine.'\n    return 'fine'\n", "other.py")
-
     result = await stage.call("fine")
-
     assert result.output == "fine", "the others work"
     notices = " ".join(event.message for event in stage.harness.of(Notice))  # type: ignore[union-attr]
     for number, (_text, told) in enumerate(BAD_FILES):
@@ -503,12 +494,6 @@ async def test_a_file_that_speaks_for_its_process_is_held_to_the_form(stage: Sta
     )
     assert (await stage.load()).tools == ()
     assert len(stage.files.problems) == 1
-
-
-@pytest.mark.parametrize("does", ["return", "raise ValueError"])
-async def test_a_name_that_is_not_utf_8_is_told_nearly_as_it_is(stage: Stage, does: str) -> None:
-    stage.write(f"def f() -> str:\n    'Name a file.'\n    {does}('caf\\udce9.txt')\n")
-    assert "caf?.txt" in (await stage.call("f")).output
 
 
 async def test_a_link_out_of_the_project_is_not_followed(stage: Stage) -> None:

@@ -21,10 +21,7 @@ def agent(tmp_path: Path, **arguments: object) -> Agent:
 
 
 def text(prepared: Prepared | None) -> str:
-    assert prepared is not None
-    (first, *_rest) = prepared.parts
-    assert isinstance(first, TextPart)
-    return first.text
+    return prepared.parts[0].text
 
 
 async def message_of(made: Agent, name: str, arguments: str = "") -> Prepared | None:
@@ -58,7 +55,6 @@ def test_a_bad_file_is_said_and_left_out(tmp_path: Path) -> None:
     loaded = knowledge(tmp_path)
     assert loaded.commands == ()
     problem = loaded.take_problems()
-    assert problem is not None
     assert "1st.md" in problem
     assert "empty.md" in problem
 
@@ -94,7 +90,6 @@ async def test_files_are_attached_when_template_or_user_names_them_but_not_when_
         write(tmp_path / "project" / name, name)
     write(tmp_path / "config/commands/try.md", "By @rules.md: !`echo @printed.md` $1")
     prepared = await message_of(agent(tmp_path), "try", "@mine.md")
-    assert prepared is not None
     assert [part.path for part in prepared.parts if isinstance(part, FilePart)] == ["rules.md", "mine.md"]
     assert "@printed.md" in text(prepared)
 
@@ -104,9 +99,6 @@ async def test_model_and_agent_go_with_the_message(tmp_path: Path) -> None:
     write(tmp_path / "config/commands/try.md", "---\nmodel: openai/x\nagent: reviewer\n---\nGo")
     prepared = await message_of(agent(tmp_path), "try")
     assert prepared == Prepared((TextPart(text="Go", typed="/try"),), None, "openai/x", "reviewer")
-
-
-async def test_an_agent_that_is_not_there_is_said(tmp_path: Path) -> None:
     write(tmp_path / "config/commands/try.md", "---\nagent: nobody\n---\nGo")
     with pytest.raises(CommandError, match="agent “nobody”"):
         await message_of(agent(tmp_path), "try")
@@ -148,7 +140,7 @@ async def test_the_model_gets_what_a_command_is_filled_in_with_and_the_user_keep
     ready = [await prepare(line, made.session, made.ports) for line in ("/skill:release for v2", "/review app.py")]
     for prepared in ready:
         made.submit(prepared.parts)
-    assert made.queue.steer == ("/skill:release for v2", "/review app.py")
+    assert made.queue.snapshot().steer == ("/skill:release for v2", "/review app.py")
     assert made.take_back() == "/review app.py"
     made.submit(ready[1].parts)
     assert made.session.info.title == "/skill:release for v2"
@@ -211,5 +203,4 @@ async def test_the_example_command_works(tmp_path: Path) -> None:
     write(project / "CONTRIBUTING.md", "Use spaces.")
     prepared = await message_of(made, "review")
     assert "1 file changed" in text(prepared)
-    assert prepared is not None
     assert prepared.parts[1:] == (FilePart(path="CONTRIBUTING.md", text="Use spaces."),)

@@ -14,24 +14,12 @@ NO_TERMINAL = "This needs a terminal"
     [
         ("sudo ls", "sudo: a terminal is required to read the password; either use ...\n", "sudo can't ask"),
         ("git commit", "Aborting commit due to empty commit message.\n", "Give the message with -m"),
-        (
-            "git push",
-            "fatal: could not read Username for 'https://example.com': terminal prompts disabled\n",
-            "Git can't ask for a name or password",
-        ),
+        ("git push", "fatal: could not read Username for 'https://a.b': terminal prompts disabled\n", "Git can't ask"),
         ("ssh host", "Host key verification failed.\r\n", "ssh can't ask about an unknown host"),
         ("git fetch", "git@example.com: Permission denied (publickey).\n", "load a key into their agent"),
         ("npm init", "Press ^C at any time to quit.\npackage name: (r) ", NO_ANSWER),
-        (
-            "npm create vite",
-            'npm error npx canceled due to missing packages and no YES option: ["create-vite@9.3.0"]\n',
-            "npx --yes",
-        ),
-        (
-            "python3 ask.py",
-            "name: Traceback (most recent call last):\nEOFError: EOF when reading a line\n",
-            "Pipe it in",
-        ),
+        ("npm create", 'npm error npx canceled due to missing packages and no YES option: ["x"]\n', "npx --yes"),
+        ("python3 a.py", "name: Traceback (most recent call last):\nEOFError: EOF when reading a line\n", "Pipe it in"),
         ("docker run -it x", "the input device is not a TTY\n", "Leave out -t"),
         ("read x </dev/tty", "bash: line 1: /dev/tty: No such device or address\n", NO_TERMINAL),
         ("vim f", "Vim: Warning: Output is not to a terminal\n~\n~", NO_TERMINAL),
@@ -59,11 +47,7 @@ def test_a_question_at_the_end_counts_though_nothing_failed(output: str) -> None
         ("pytest", "FAILED tests/test_x.py::test_y[a-b]\n", True),
         ("echo already read; false", "already read\n", True),
         ("test -f x || thread", "", True),
-        (
-            "ssh host ls",
-            "Pseudo-terminal will not be allocated because stdin is not a terminal.\nssh: Could not resolve hostname\n",
-            True,
-        ),
+        ("ssh h", "Pseudo-terminal will not be allocated because stdin is not a terminal.\nssh: no host\n", True),
     ],
 )
 def test_ordinary_output_gets_no_advice(command: str, output: str, failed: bool) -> None:

@@ -63,11 +63,10 @@ def test_a_link_to_a_secret_is_asked_for_under_both_names(space: Workspace) -> N
     assert patterns(space, "notes.txt") == [(Permission.READ, "notes.txt"), (Permission.READ, ".env")]
 
 
-def test_home_and_mentions(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(space.root))
     space.file("a.txt")
     assert locate("~/a.txt", space.context()).pattern == "a.txt"
-    assert locate("@a.txt", space.context()).pattern == "a.txt"
 
 
 @pytest.mark.parametrize("raw", ["`src/a b.txt`", '"src/a b.txt"', "<src/a b.txt>", "src\\a b.txt", "@src/a b.txt"])

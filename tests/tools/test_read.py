@@ -110,23 +110,15 @@ async def test_an_image_is_attached_with_its_size(space: Workspace) -> None:
     assert (part.mime, part.width, part.height, part.path) == ("image/png", 40, 30, "shot.png")
     assert space.blobs[part.blob] == data
     assert "40x30" in result.output
-
-
-async def test_an_image_is_described_to_a_model_that_takes_none(space: Workspace) -> None:
+    space.blobs.clear()
+    space.file("huge.png", png(4, 3) + b"\0" * MAX_IMAGE_BYTES)
+    huge = await space.call(READ, path="huge.png")
     space.vision = False
-    space.file("shot.png", png(40, 30))
-    result = await space.call(READ, path="shot.png")
-    assert result.attachments == ()
-    assert "40x30" in result.output
-    assert "takes no images" in result.output
+    unseen = await space.call(READ, path="shot.png")
+    assert unseen.attachments == huge.attachments == ()
+    assert "smaller copy" in huge.output
+    assert "40x30 pixels, 83 bytes. This model takes no images." in unseen.output
     assert space.blobs == {}
-
-
-async def test_a_huge_image_is_described(space: Workspace) -> None:
-    space.file("shot.png", png(4, 3) + b"\0" * MAX_IMAGE_BYTES)
-    result = await space.call(READ, path="shot.png")
-    assert result.attachments == ()
-    assert "smaller copy" in result.output
 
 
 @pytest.mark.parametrize(
@@ -157,20 +149,13 @@ async def test_a_directory_is_listed(space: Workspace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "meant"),
-    [("src/mian.py", "src/main.py"), ("lib/main.py", "src/main.py"), ("README.MD", "readme.md")],
+    ("wanted", "meant"), [("src/mian.py", "src/main.py"), ("lib/main.py", "src/main.py"), ("README.MD", "readme.md")]
 )
 async def test_a_missing_file_is_guessed(space: Workspace, wanted: str, meant: str) -> None:
     space.file("src/main.py")
     space.file("readme.md")
     with pytest.raises(ToolError, match=f"does not exist. Did you mean {meant}"):
         await space.call(READ, path=wanted)
-
-
-async def test_a_pipe_does_not_hang(space: Workspace) -> None:
-    os.mkfifo(space.root / "pipe")
-    with pytest.raises(ToolError, match="not a file"):
-        await space.call(READ, path="pipe")
 
 
 def test_needs_inside_and_outside(space: Workspace) -> None:
@@ -195,15 +180,19 @@ async def test_a_place_as_searches_name_it(space: Workspace, place: str) -> None
     assert (await space.call(READ, path=place)).output == "1\titself"
 
 
-async def test_a_link_to_nothing_says_so(space: Workspace) -> None:
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("link", r"^link is a link to gone\.txt, which does not exist\.$"),
+        ("pipe", "not a file"),
+        ("src/**/*.py", r"src/\*\*/\*\.py does not exist\. To find files by a pattern use glob\."),
+    ],
+)
+async def test_what_is_no_file_says_so(space: Workspace, path: str, told: str) -> None:
     (space.root / "link").symlink_to("gone.txt")
-    with pytest.raises(ToolError, match=r"^link is a link to gone\.txt, which does not exist\.$"):
-        await space.call(READ, path="link")
-
-
-async def test_a_pattern_in_place_of_a_path_names_the_tool_for_it(space: Workspace) -> None:
-    with pytest.raises(ToolError, match=r"src/\*\*/\*\.py does not exist\. To find files by a pattern use glob\."):
-        await space.call(READ, path="src/**/*.py")
+    os.mkfifo(space.root / "pipe")
+    with pytest.raises(ToolError, match=told):
+        await space.call(READ, path=path)
 
 
 async def test_a_pdf_is_described_though_it_begins_with_text(space: Workspace) -> None:

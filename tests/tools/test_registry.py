@@ -10,10 +10,9 @@ import pytest
 from tui_agent.context.request import wire_tool
 from tui_agent.context.tokens import count_text
 from tui_agent.errors import ToolError
-from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.arguments import parse_arguments
-from tui_agent.tools.base import DynamicTool, RawInput, ToolContext, ToolResult
+from tui_agent.tools.base import DynamicTool, FreeTool, RawInput, ToolContext, ToolResult
 from tui_agent.tools.registry import builtin_tools, find_tool
 
 MAX_SCHEMA_TOKENS = 1_250
@@ -24,27 +23,28 @@ def parsed(tool: str, text: str) -> dict[str, Any]:
     return parse_arguments(TOOLS[tool], text).model_dump()
 
 
-def test_schemas_are_short() -> None:
+def test_schemas_are_short_and_hold_only_what_every_provider_takes() -> None:
     wire = [json.dumps(wire_tool(tool.schema()), ensure_ascii=False) for tool in builtin_tools()]
-    assert sum(count_text(text) for text in wire) <= MAX_SCHEMA_TOKENS
-
-
-def test_schemas_hold_only_what_every_provider_takes() -> None:
-    text = json.dumps([wire_tool(tool.schema()) for tool in builtin_tools()])
+    assert sum(map(count_text, wire)) <= MAX_SCHEMA_TOKENS
+    text = "".join(wire)
     for word in ("$ref", "$defs", "anyOf", "title", "exclusiveMinimum", "Arguments of"):
         assert word not in text
     edits = TOOLS["edit"].schema().parameters["properties"]["edits"]
     assert edits["items"]["required"] == ["old", "new"]
 
 
-@pytest.mark.parametrize("name", ["read", "Read", " read ", "functions.read", "default_api:read"])
-def test_find_tool(name: str) -> None:
-    assert find_tool(name, builtin_tools()).name == "read"
-
-
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [("read_file", "read"), ("execute_bash", "bash"), ("str-replace", "edit"), ("list_dir", "ls"), ("Search", "grep")],
+    [
+        (" Read ", "read"),
+        ("functions.read", "read"),
+        ("default_api:read", "read"),
+        ("read_file", "read"),
+        ("execute_bash", "bash"),
+        ("str-replace", "edit"),
+        ("list_dir", "ls"),
+        ("Search", "grep"),
+    ],
 )
 def test_names_from_other_programs(name: str, meant: str) -> None:
     assert find_tool(name, builtin_tools()).name == meant
@@ -120,7 +120,7 @@ def test_commas_and_brackets_in_strings_stay() -> None:
         (
             "edit",
             '{"path": "a", "edits": []}',
-            r"^edit: edits is empty\. Fields: .*edits \(list of {old, new, all}, required\)\.$",
+            r"edits is empty\. .*edits \(list of {old, new, all}, required\)",
         ),
         ("bash", '{"command": "ls', "not valid JSON: they break off after 15 characters. Send less at once"),
         ("bash", '{"command": "echo \\ud83d"}', "half of a surrogate pair"),
@@ -128,10 +128,7 @@ def test_commas_and_brackets_in_strings_stay() -> None:
         ("bash", '{"command": "x", "timeout": 0}', "timeout: input should be greater than 0"),
         pytest.param("bash", "[" * 100_000, "not valid JSON", id="nesting"),
         pytest.param(
-            "bash",
-            '{"command": "x", "timeout": 1' + "0" * 5_000 + "}",
-            "has too many digits at character 28",
-            id="digits",
+            "bash", f'{{"command": "x", "timeout": 1{"0" * 5_000}}}', "too many digits at character 28", id="0"
         ),
     ],
 )
@@ -159,10 +156,7 @@ SCHEMA = ToolSchema(
 )
 
 
-class Tracker(DynamicTool):
-    def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        return ()
-
+class Tracker(DynamicTool, FreeTool[RawInput]):
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
         return ToolResult("")
 

@@ -68,14 +68,7 @@ BEFORE = "a\nx\nb\nx\nc\n"
 
 
 def test_the_same_problem_once_more_is_told_where_it_is_new() -> None:
-    after = "a\nx\nx\nb\nx\nc\n"
     assert new_problems(at(2, 4), at(2, 3, 5), {"app.py": [0, 1, None, 2, 3, 4]}) == at(3)
-    assert len(new_problems(at(2, 4), at(2, 3, 5), origins(BEFORE, after))) == 1
-
-
-def test_another_problem_on_the_same_line_is_new() -> None:
-    other = at(2, message="E501 Line too long")
-    assert new_problems(at(2), [*at(2), *other], origins("a\nx\n", "a\nx + 1\n")) == other
 
 
 def test_lines_named_in_messages_may_move_too() -> None:

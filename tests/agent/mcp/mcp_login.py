@@ -16,14 +16,13 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 
 class OpenDoor:
-    """Keeps clients, codes and tokens in memory; ``access_seconds`` is how long an access token is good."""
+    """Keeps clients, codes and tokens in memory."""
 
     def __init__(self) -> None:
         self.clients: dict[str, OAuthClientInformationFull] = {}
         self.codes: dict[str, AuthorizationCode] = {}
         self.access: dict[str, AccessToken] = {}
         self.refresh: dict[str, RefreshToken] = {}
-        self.access_seconds = 3_600
         self.refreshed = 0
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
@@ -63,14 +62,11 @@ class OpenDoor:
     async def load_access_token(self, token: str) -> AccessToken | None:
         return self.access.get(token)
 
-    async def revoke_token(self, token) -> None:
-        self.access.pop(token.token, None)
-
     def _tokens(self, client: OAuthClientInformationFull, scopes: list[str]) -> OAuthToken:
         access, refresh = secrets.token_hex(20), secrets.token_hex(20)
         self.access[access] = AccessToken(token=access, client_id=client.client_id, scopes=scopes)
         self.refresh[refresh] = RefreshToken(token=refresh, client_id=client.client_id, scopes=scopes)
-        return OAuthToken(access_token=access, refresh_token=refresh, expires_in=self.access_seconds)
+        return OAuthToken(access_token=access, refresh_token=refresh, expires_in=3_600)
 
 
 def make_closed_server(door: OpenDoor, address: str) -> MCPServer:

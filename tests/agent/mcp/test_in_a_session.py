@@ -1,6 +1,6 @@
 """Servers' tools in a session: when the model is told of them, what a call asks for, and that no cache is lost."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,6 @@ from tui_agent.agent.preparing import prepare
 from tui_agent.context.request import request_bytes
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import FilePart, SystemEntry, TextPart, ToolStatus
-
-Start = Callable[..., Harness]
 
 
 @pytest.fixture

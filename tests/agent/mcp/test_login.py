@@ -32,44 +32,25 @@ async def visit(place: Place) -> str:
         return (await browser.get(url)).text
 
 
-async def logged_in(tmp_path: Path, url: str) -> Place:
+async def test_the_user_logs_in_once_and_private_tokens_renew(tmp_path: Path, vault: tuple[OpenDoor, str]) -> None:
+    door, url = vault
     place = Place(tmp_path)
     place.add("vault", url=url)
     settling = asyncio.create_task(place.hub.settle())
     assert "You are logged in" in await visit(place)
     await settling
-    return place
-
-
-async def test_the_user_logs_in_once_and_the_tokens_are_private(tmp_path: Path, vault: tuple[OpenDoor, str]) -> None:
-    door, url = vault
-    place = await logged_in(tmp_path, url)
     assert (await place.call("vault_look")).output == "gold"
     await place.hub.aclose()
     (file,) = (tmp_path / "tokens").iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
-    again = Place(tmp_path, QUICK)
-    again.add("vault", url=url)
-    await again.hub.settle()
-    assert (await again.call("vault_look")).output == "gold"
-    assert again.notices == []
-    assert door.refreshed == 0
-    await again.hub.aclose()
-
-
-async def test_a_token_that_ran_out_is_renewed_without_the_user(tmp_path: Path, vault: tuple[OpenDoor, str]) -> None:
-    door, url = vault
-    place = await logged_in(tmp_path, url)
-    await place.hub.aclose()
-    (file,) = (tmp_path / "tokens").iterdir()
-    table = json.loads(file.read_text())
-    file.write_text(json.dumps({**table, "tokens": {**table["tokens"], "expires_at": 1}}))
-    door.access.clear()
-
-    again = Place(tmp_path, QUICK)
-    again.add("vault", url=url)
-    await again.hub.settle()
-    assert (await again.call("vault_look")).output == "gold"
-    assert (again.notices, door.refreshed) == ([], 1)
-    await again.hub.aclose()
+    for renewed in (0, 1):
+        again = Place(tmp_path, QUICK)
+        again.add("vault", url=url)
+        await again.hub.settle()
+        assert (await again.call("vault_look")).output == "gold"
+        assert (again.notices, door.refreshed) == ([], renewed)
+        await again.hub.aclose()
+        table = json.loads(file.read_text())
+        file.write_text(json.dumps({**table, "tokens": {**table["tokens"], "expires_at": 1}}))
+        door.access.clear()

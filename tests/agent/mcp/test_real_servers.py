@@ -1,7 +1,5 @@
 """Servers that others wrote, from npm and PyPI: what they offer is offered, what they ask is asked."""
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.support import neighbours
@@ -12,7 +10,6 @@ from tui_agent.agent.mcp.questions import Answer, ServerForm
 from tui_agent.agent.mcp.records import ServerState
 
 pytestmark = pytest.mark.neighbours
-Start = Callable[..., None]
 
 
 async def start(place: Place, name: str, *args: str) -> None:

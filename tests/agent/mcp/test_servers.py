@@ -131,6 +131,10 @@ async def test_a_server_that_dies_is_started_again(place: Place) -> None:
     assert (await place.call("tracker_add", a=1, b=2)).output == "3"
     (row,) = place.hub.status()
     assert row.restarts == 1
+    pid = place.pids()[-1]
+    await place.hub.aclose()
+    await until(lambda: not Path(f"/proc/{pid}").exists())
+    assert place.state() is ServerState.STOPPED
 
 
 async def test_a_server_that_keeps_dying_is_given_up_and_can_be_restarted_by_hand(tmp_path: Path) -> None:
@@ -147,16 +151,6 @@ async def test_a_server_that_keeps_dying_is_given_up_and_can_be_restarted_by_han
     await place.hub.settle()
     assert (await place.call("tracker_add", a=1, b=2)).output == "3"
     await place.hub.aclose()
-
-
-async def test_closing_ends_the_processes(place: Place) -> None:
-    place.add_stdio()
-    await place.hub.settle()
-    (pid,) = place.pids()
-    os.kill(pid, 0)
-    await place.hub.aclose()
-    await until(lambda: not Path(f"/proc/{pid}").exists())
-    assert place.state() is ServerState.STOPPED
 
 
 async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
@@ -291,16 +285,11 @@ def project(tmp_path: Path, servers: object) -> Path:
 
 
 def test_a_project_is_not_asked_before_it_is_trusted(tmp_path: Path) -> None:
-    here = project(tmp_path, {"build": {"command": "evil"}})
+    here = project(tmp_path, {"build": {"command": "evil"}, "tracker": {"command": "theirs"}})
     assert [spec.name for spec in find_servers(OURS, here, trusted=False).specs] == ["tracker"]
     found = find_servers(OURS, here, trusted=True)
     assert [(spec.name, spec.source) for spec in found.specs] == [("tracker", "user"), ("build", "project")]
-
-
-def test_a_project_cannot_take_the_place_of_the_users_server(tmp_path: Path) -> None:
-    here = project(tmp_path, {"tracker": {"command": "theirs"}})
-    (spec,) = find_servers(OURS, here, trusted=True).specs
-    assert spec.settings.command == "ours"
+    assert found.specs[0].settings.command == "ours", "a project can't take the place of the user's server"
 
 
 def test_what_is_wrong_in_a_projects_file_is_said_and_the_rest_is_used(tmp_path: Path) -> None:

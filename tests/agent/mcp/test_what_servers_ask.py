@@ -60,17 +60,25 @@ def agent(tmp_path: Path, place: Place, *replies: Reply):
     return make_agent(tmp_path, list(replies), mcp=place.hub)
 
 
-async def test_a_form_is_asked_and_its_values_go_back(tmp_path, place):
+async def test_forms_and_pages_are_asked_and_what_is_answered_goes_back(tmp_path, place):
     asked = []
+    given = {"name": "Ann", "guests": 3, "room": "loud", "late": True}
+    answers = [Answer("accept", given), Answer("decline"), Answer("cancel"), Answer("accept")]
 
     async def answer(question):
         asked.append(question)
-        return Answer("accept", {"name": "Ann", "guests": 3, "room": "loud", "late": True})
+        return answers[len(asked) - 1]
 
-    agent(tmp_path, place).agent.mcp.asker = answer
+    made = agent(tmp_path, place).agent
+    assert (await place.call("inn_book")).output == "cancel: None", "nobody can be asked"
+    made.mcp.asker = answer
     result = await place.call("inn_book")
     assert result.output == "accept: Booking(name='Ann', guests=3, room='loud', late=True)"
-    [form] = asked
+    assert (await place.call("inn_book")).output == "decline: None"
+    assert (await place.call("inn_book")).output == "cancel: None"
+    assert (await place.call("inn_pay")).output == "accept"
+    form, *_, page = asked
+    assert page == ServerLink("inn", "Pay first.", "https://pay.example/1")
     assert (form.server, form.message) == ("inn", "Who is it for?")
     assert [(field.name, field.kind, field.required) for field in form.fields] == [
         ("name", "text", True),
@@ -100,32 +108,6 @@ async def test_the_time_of_a_person_does_not_count(tmp_path: Path) -> None:
                 return
         assert asked != seconds, "the time of the person counted"
     raise AssertionError("no question within half a minute")
-
-
-@pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_declining_is_told_apart_from_going_back(tmp_path, place, action):
-    async def answer(_question):
-        return Answer(action)
-
-    agent(tmp_path, place).agent.mcp.asker = answer
-    assert (await place.call("inn_book")).output == f"{action}: None"
-
-
-async def test_where_nobody_can_be_asked_the_server_is_told_so(tmp_path, place):
-    agent(tmp_path, place)
-    assert (await place.call("inn_book")).output == "cancel: None"
-
-
-async def test_a_page_is_shown_to_the_person(tmp_path, place):
-    asked = []
-
-    async def answer(question):
-        asked.append(question)
-        return Answer("accept")
-
-    agent(tmp_path, place).agent.mcp.asker = answer
-    assert (await place.call("inn_pay")).output == "accept"
-    assert asked == [ServerLink("inn", "Pay first.", "https://pay.example/1")]
 
 
 @pytest.mark.parametrize(

@@ -114,15 +114,6 @@ async def test_a_template_is_offered_and_its_resources_can_be_read(talking):
     assert await talking.hub.resource(mention, talking.put_blob) == (FilePart(path=mention, text="The note today."),)
 
 
-async def test_a_server_is_told_the_project_as_its_root(place):
-    """Servers of the newest protocol don't ask for it any more."""
-    port = free_port()
-    async with served(talkative(), port, sse=True):
-        place.add("talk", url=f"http://127.0.0.1:{port}/sse", type="sse")
-        await place.hub.settle()
-        assert (await place.call("talk_where")).output == place.directory.as_uri()
-
-
 @pytest.mark.parametrize("kind", [None, "sse"])
 async def test_a_server_that_speaks_only_sse_is_reached(place, kind):
     port = free_port()
@@ -130,7 +121,8 @@ async def test_a_server_that_speaks_only_sse_is_reached(place, kind):
         place.add("talk", url=f"http://127.0.0.1:{port}/sse", type=kind)
         await place.hub.settle()
         assert place.hub.status()[0].detail == ""
-        assert (await place.call("talk_chart")).output == "drawn"
+        # Servers of the newest protocol don't ask for the roots any more.
+        assert (await place.call("talk_where")).output == place.directory.as_uri()
 
 
 async def test_a_log_holds_so_much_and_no_more(tmp_path):
