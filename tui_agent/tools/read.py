@@ -240,7 +240,7 @@ class ReadTool(Tool[ReadInput]):
         if not stat.S_ISREG(status.st_mode):
             raise ToolError(f"{location.shown} is a device, pipe or socket, not a file.")
         sample = await asyncio.to_thread(_bytes_of, location.real, SAMPLE_BYTES)
-        if sample is None:
+        if sample is None:  # opened without blocking: of a file that the system makes up, whatever the type says
             raise ToolError(f"{location.shown} has nothing to be read now.")
         mime = image_type(sample)
         if mime:
