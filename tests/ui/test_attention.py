@@ -99,9 +99,6 @@ async def test_a_command_of_the_users_is_told_and_its_failure_is_a_warning(tmp_p
         assert stage.toasts == ["notify_command: it ended with 3: broken"]
 
 
-# -- sequences ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("environment", "begins"),
     [
@@ -163,9 +160,6 @@ async def test_the_progress_bar_follows_the_run(tmp_path: Path, monkeypatch: pyt
         assert [call.removeprefix("\x1b]9;4;").removesuffix("\x1b\\") for call in calls(stage)] == [
             "3", "4;100", "3", "2", "0",
         ]  # fmt: skip
-
-
-# -- settings -------------------------------------------------------------------------------------------------------
 
 
 def test_a_project_cannot_name_a_command(tmp_path: Path) -> None:

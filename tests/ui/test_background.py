@@ -7,12 +7,7 @@ from textual import events
 
 from tests.support.ui_app import Clock, make_app, make_stage, until
 from tui_agent.config import UiSettings
-from tui_agent.ui.background import (
-    ANSWER_TIMEOUT_SECONDS,
-    AnswerParser,
-    BackgroundKnown,
-    BackgroundMemory,
-)
+from tui_agent.ui.background import ANSWER_TIMEOUT_SECONDS, AnswerParser, BackgroundKnown, BackgroundMemory
 from tui_agent.ui.terminal import default_theme
 
 LIGHT = "\x1b]11;rgb:fdfd/f6f6/e3e3\x1b\\"

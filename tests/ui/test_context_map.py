@@ -221,9 +221,6 @@ async def test_five_thousand_blocks_are_listed_without_making_their_rows(tmp_pat
         assert len(list(stage.screen.walk_children())) < 20
 
 
-# -- pure ---------------------------------------------------------------------------------------------------------
-
-
 def blocks() -> list[ContextBlock]:
     return [
         ContextBlock("tool read", "tool_schema", (1,), 100, tool="read", cached=True),

@@ -142,9 +142,6 @@ async def test_work_of_a_page_ends_before_its_parts_are_gone(stage: Stage) -> No
         assert stage.app.screen is stage.main
 
 
-# -- what ended the program once -----------------------------------------------------------------------------
-
-
 async def test_a_page_is_left_before_its_callback(stage: Stage) -> None:
     async with stage.run() as pilot:
         for turns in range(8):
@@ -181,9 +178,6 @@ async def test_a_click_on_what_was_just_removed_hits_nothing(stage: Stage) -> No
             await part.remove()
             assert part.parent is None
             assert page.get_widget_and_offset_at(x, y) == (None, None)
-
-
-# -- screens are left once, whatever tells them to go --------------------------------------------------------------
 
 
 def choice() -> ChoiceScreen:

@@ -26,9 +26,6 @@ def tool(folder: Path, name: str, body: str) -> None:
     path.chmod(0o755)
 
 
-# -- the clipboard --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("environment", "name", "body"),
     [
@@ -68,9 +65,6 @@ def test_no_tool_of_the_project_is_asked_or_gets_what_is_copied(tmp_path: Path) 
     assert not {"ran", "copied"} & {path.name for path in project.iterdir()}
 
 
-# -- keeping --------------------------------------------------------------------------------------------------------
-
-
 def test_an_image_is_kept_once_for_its_owner_and_named_by_its_content(tmp_path: Path) -> None:
     pasted = PastedImages(tmp_path)
     name = pasted.keep(PNG)
@@ -97,9 +91,6 @@ def test_the_oldest_go(tmp_path: Path) -> None:
 def test_formats_are_told_by_their_first_bytes() -> None:
     first = PNG, b"\xff\xd8\xff\xe0", b"GIF89a", b"RIFF1234WEBPVP8", b"BM", b""
     assert [image_suffix(data) for data in first] == ["png", "jpg", "gif", "webp", "", ""]
-
-
-# -- in the prompt --------------------------------------------------------------------------------------------------
 
 
 def a_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image: bytes | None = PNG) -> Stage:

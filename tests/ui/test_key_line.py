@@ -20,12 +20,7 @@ def test_hints_are_keys_with_what_they_do_and_a_click() -> None:
 
 @pytest.mark.parametrize(
     ("room", "keys"),
-    [
-        (80, ["↑↓", "enter", "ctrl+z", "esc"]),
-        (57, ["enter", "ctrl+z", "esc"]),
-        (30, ["enter", "esc"]),
-        (5, ["esc"]),
-    ],
+    [(80, ["↑↓", "enter", "ctrl+z", "esc"]), (57, ["enter", "ctrl+z", "esc"]), (30, ["enter", "esc"]), (5, ["esc"])],
 )
 def test_what_does_not_fit_is_left_out_whole_and_the_way_back_stays(room: int, keys: list[str]) -> None:
     assert [key for key, _, _ in fitting(HINTS, room)] == keys

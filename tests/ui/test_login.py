@@ -120,10 +120,7 @@ async def test_a_key_that_was_not_accepted_is_kept_only_if_it_was_not_tried_and_
 
 @pytest.mark.parametrize(
     ("argument", "words"),
-    [
-        (f"groq {KEY}", "write /login groq alone"),
-        ("azure", "Azure OpenAI needs AZURE_API_BASE too"),
-    ],
+    [(f"groq {KEY}", "write /login groq alone"), ("azure", "Azure OpenAI needs AZURE_API_BASE too")],
 )
 async def test_what_cannot_be_is_a_sentence(tmp_path: Path, argument: str, words: str) -> None:
     logins = FakeLogins()
@@ -177,9 +174,6 @@ async def test_the_demo_is_one_key_away(tmp_path: Path) -> None:
         await shown(stage, pilot, ChoiceScreen)
         await pilot.press("d")
         await until(lambda: stage.requests[-1] == OpenRequest(demo=True), pilot)
-
-
-# -- signing in -----------------------------------------------------------------------------------------------------
 
 
 class Accounts(FakeLogins):

@@ -53,9 +53,6 @@ def only(entry: Entry, **around: object) -> Block:
     return block
 
 
-# -- messages -----------------------------------------------------------------------------------------------
-
-
 def test_a_message_of_a_command_shows_its_line_and_opens_to_what_was_sent() -> None:
     part = TextPart(text="Look for bugs.\nIn app.py.", typed="/review app.py")
     block = only(UserEntry(id=1, parts=(part,)))
@@ -63,9 +60,6 @@ def test_a_message_of_a_command_shows_its_line_and_opens_to_what_was_sent() -> N
     assert block.copy_text() == "/review app.py"
     block.cycle()
     assert rows(block)[1:] == ["  ▾ what was sent for it · 2 lines", "  Look for bugs.", "  In app.py."]
-
-
-# -- cards --------------------------------------------------------------------------------------------------
 
 
 def test_what_a_tool_in_a_file_prints_is_shown_while_it_runs() -> None:
@@ -88,19 +82,6 @@ def test_a_refused_call_tells_the_users_words_on_its_head() -> None:
     long = rows(CardBlock(CALL, result(with_note("No.", "word " * 40), ToolStatus.DENIED)), 80)[0]
     assert "denied: word word" in long
     assert "…" in long
-
-
-def test_facts_stand_at_the_right_edge_and_give_way() -> None:
-    card = CardBlock(CALL, result("x", metadata=ToolMetadata(count=12, exit_code=3), started_at=1_000, ended_at=1_200))
-    assert rows(card)[0].endswith("exit 3 · 12 lines · 0.2 s  ▾")
-    assert rows(card, 30)[0] == "● bash make test      0.2 s  ▾"
-    assert rows(card, 12)[0].endswith("▾")
-
-
-def test_the_count_in_a_title_is_not_told_twice() -> None:
-    found = result("a:1: x", tool="grep", title="next= · 12 matches", metadata=ToolMetadata(count=12))
-    head = rows(CardBlock(ToolCallPart(call_id="c1", tool="grep", arguments="{}"), found))[0]
-    assert head.count("12 matches") == 1
 
 
 def test_a_command_shows_the_end_of_its_output_first() -> None:
@@ -140,9 +121,6 @@ def test_code_that_was_read_has_numbers_that_are_not_copied() -> None:
     assert ("def", "output syntax-keyword") in lines[0].content()
 
 
-# -- bodies -------------------------------------------------------------------------------------------------
-
-
 def test_lines_of_a_diff_that_look_like_its_head_are_lines() -> None:
     diff = "--- a/x.sql\n+++ b/x.sql\n@@ -1,2 +1,2 @@\n--- old comment\n+++ new\n same\n\\ No newline at end of file\n"
     assert [row(line) for line in body_lines(DiffBody(diff), 60)] == [
@@ -162,9 +140,6 @@ def test_a_very_long_row_takes_four_lines_of_a_part_and_a_very_long_body_ends_wi
     assert len(list(body_lines(TextBody("x " * 5_000), 40, 6))) == 5
     *_, last = body_lines(TextBody("\n".join(map(str, range(5_000)))), 40)
     assert row(last) == "  … 3,000 more lines · open full"
-
-
-# -- other blocks -------------------------------------------------------------------------------------------
 
 
 def test_a_very_long_message_is_shown_in_part() -> None:
@@ -204,9 +179,6 @@ def test_no_text_makes_a_line_wider_than_asked(text: str, width: int) -> None:
             assert runs_width((*line.prefix, *line.content(), *line.tail)) <= width
 
 
-# -- code ---------------------------------------------------------------------------------------------------
-
-
 def test_colours_of_a_chunk_go_on_in_the_next() -> None:
     code = Code("python")
     code.replace(0, ['"""', *["inside"] * (CHUNK * 2), '"""', "def f(): pass"])
@@ -231,9 +203,6 @@ def test_every_kind_of_lexer_keeps_the_text_and_unknown_languages_stay_plain(lan
     drawn = [code.runs(index) for index in range(len(source))]
     assert ["".join(text for text, _ in runs) for runs in drawn] == source
     assert ({style for runs in drawn for _, style in runs} == {"code"}) is (language in {"", "nonsense", "text"})
-
-
-# -- diagnostics --------------------------------------------------------------------------------------------
 
 
 def told_problems(**counts: int) -> UserEntry:

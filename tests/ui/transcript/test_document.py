@@ -127,11 +127,3 @@ def test_lines_of_finished_text_are_kept_as_they_are() -> None:
 def test_pathological_nesting_ends() -> None:
     for source in ("[" * 5_000, "*a " * 5_000, ">" * 5_000, "- " * 2_000, "`" * 5_001 + "x", "|" * 5_000 + "\n|-|"):
         MarkdownDocument(source, finished=True).lines(80)
-
-
-def test_prose_is_no_wider_than_one_can_follow_and_code_takes_all_there_is() -> None:
-    code = "x" * 180
-    made = MarkdownDocument(f"{'word ' * 60}\n\n- {'item ' * 60}\n\n```\n{code}\n```\n", finished=True)
-    texts = ["".join(text for text, _ in (*line.prefix, *line.content())).rstrip() for line in made.lines(200)]
-    assert max(len(text) for text in texts if "word" in text or "item" in text) in range(90, 101)
-    assert any(code in text for text in texts)

@@ -9,8 +9,6 @@ from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 from tui_agent.ui.widgets.transcript.viewport import row_id
 
-# -- keys ---------------------------------------------------------------------------------------------------
-
 
 async def test_blocks_are_focused_folded_and_copied() -> None:
     async with shown(list_source(every_kind()), (80, 40)) as view:
@@ -63,9 +61,6 @@ async def test_blocks_ask_the_app_for_the_actions_they_have(text: str, key: str,
         asked = view.sent(messages.ActionRequested)
         assert [message.action for message in asked] == ([action] if action else [])
         assert {message.entry_id for message in asked} <= {entry.id for entry in entries}
-
-
-# -- mouse --------------------------------------------------------------------------------------------------
 
 
 async def test_a_click_folds_acts_shows_the_hidden_lines_and_follows_a_link() -> None:

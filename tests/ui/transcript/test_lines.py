@@ -45,11 +45,6 @@ def test_words_stay_whole_where_they_can(text: str, width: int, lines: list[tupl
     assert [(swallowed, "".join(text for text, _ in part)) for swallowed, part in wrapped] == lines
 
 
-def test_styles_survive_the_wrap() -> None:
-    runs = [("one ", "text"), ("two", "strong")]
-    assert [part for _, part in wrap(runs, 4)] == [(("one", "text"),), (("two", "strong"),)]
-
-
 @given(RUNS, st.integers(2, 40))
 def test_every_line_fits_and_nothing_is_lost(runs: list[tuple[str, str]], width: int) -> None:
     made = list(wrap(runs, width))

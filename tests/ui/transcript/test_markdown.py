@@ -65,12 +65,6 @@ def test_a_table_too_wide_wraps_its_cells_and_one_much_too_wide_becomes_a_list()
     assert "delta: four four" in shown(source, 16)
 
 
-def test_inline_styles() -> None:
-    found = styles("**b** *e* ~~s~~ `c` [l](https://a.b)")
-    looks = {"b": "strong", "e": "em", "s": "strike", "c": "code-inline", "l": "link url:https://a.b"}
-    assert {text: found[text] for text in looks} == {text: f"text {look}" for text, look in looks.items()}
-
-
 @pytest.mark.parametrize(
     "href", ["javascript:alert(1)", "file:///etc/passwd", "src/app.py", "https://a.b/" + "x" * 3000]
 )

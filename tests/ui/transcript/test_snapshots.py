@@ -11,13 +11,9 @@ from tests.ui.transcript.samples import ANSWER, every_kind, list_source
 from tui_agent.agent.events import AnswerDelta, ReasoningProgress, RunEnded, ToolFinished, ToolOutput, ToolStarted
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings
-from tui_agent.session.entries import Entry, ToolMetadata
+from tui_agent.session.entries import ToolMetadata
 
 Compare = Callable[..., bool]
-
-
-def host(entries: list[Entry], theme: str = "textual-dark") -> TranscriptHost:
-    return TranscriptHost(list_source(entries), theme)
 
 
 async def at_top(pilot: Pilot[Any]) -> None:
@@ -31,14 +27,13 @@ async def at_top(pilot: Pilot[Any]) -> None:
     ids=["80-dark", "120-light", "80-ansi", "40-dark"],
 )
 def test_every_kind_of_block(snap_compare: Compare, size: tuple[int, int], theme: str) -> None:
-    app = host(every_kind(), theme)
+    app = TranscriptHost(list_source(every_kind()), theme)
     assert snap_compare(app, terminal_size=size, run_before=at_top)
 
 
 def test_all_is_open(snap_compare: Compare) -> None:
-    app = host(
-        [entry for entry in every_kind() if entry.kind in {"user", "assistant", "tool_result", "compaction"}][:11]
-    )
+    shown = [entry for entry in every_kind() if entry.kind in {"user", "assistant", "tool_result", "compaction"}]
+    app = TranscriptHost(list_source(shown[:11]))
 
     async def open_all(pilot: Pilot[Any]) -> None:
         await pilot.pause()
@@ -69,7 +64,7 @@ def test_an_answer_and_a_call_in_the_middle(snap_compare: Compare) -> None:
 
 
 def test_the_focused_block_and_a_selection(snap_compare: Compare) -> None:
-    app = host(every_kind()[:9])
+    app = TranscriptHost(list_source(every_kind()[:9]))
 
     async def select(pilot: Pilot[Any]) -> None:
         await pilot.press("home", *"jjj")

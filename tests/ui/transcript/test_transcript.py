@@ -44,9 +44,6 @@ BASH = ToolCallPart(call_id="c1", tool="bash", arguments='{"command": "make"}')
 GREP = ToolCallPart(call_id="c2", tool="grep", arguments='{"pattern": "x"}')
 
 
-# -- following and staying ----------------------------------------------------------------------------------
-
-
 async def test_it_opens_at_the_end_and_loads_only_what_is_near() -> None:
     source = GeneratedSource(100_000)
     async with shown(source, (80, 30)) as view:
@@ -118,9 +115,6 @@ async def test_opening_another_path_keeps_the_place_if_it_is_there() -> None:
         assert view.pane.following
 
 
-# -- streaming ----------------------------------------------------------------------------------------------
-
-
 async def test_a_finished_answer_looks_as_it_did_while_it_came() -> None:
     async with shown(list_source([user(1)]), (80, 60)) as view:
         for place in range(0, len(ANSWER), 11):
@@ -179,8 +173,7 @@ async def test_nothing_turns_when_motion_is_not_wanted_and_nothing_ticks_out_of_
 
 
 @pytest.mark.parametrize(
-    ("kept", "left"),
-    [(None, []), (2, ["    half of the answer", "  ✗ Cut off after 4 words · in the tree as #2"])],
+    ("kept", "left"), [(None, []), (2, ["    half of the answer", "  ✗ Cut off after 4 words · in the tree as #2"])]
 )
 async def test_an_attempt_that_is_made_again_leaves_its_words_only_where_they_are_kept(
     kept: int | None, left: list[str]
@@ -191,9 +184,6 @@ async def test_an_attempt_that_is_made_again_leaves_its_words_only_where_they_ar
         assert [row for row in view.screen() if row] == ["  You  question", *left]
         await view.play(AnswerDelta("whole"), EntryAppended(answer(3, "whole")))
         assert [row for row in view.screen() if row] == ["  You  question", *left, "  whole"]
-
-
-# -- running calls ------------------------------------------------------------------------------------------
 
 
 async def test_thousands_of_results_at_once_are_laid_out_once() -> None:
@@ -298,9 +288,6 @@ async def test_a_notice_takes_the_place_of_the_one_before() -> None:
         view.pane.show_notice("")
         await view.settled()
         assert "Compacting" not in view.text()
-
-
-# -- search, themes -----------------------------------------------------------------------------------------
 
 
 async def test_jumping_shows_and_focuses_an_entry_and_a_resize_keeps_the_place() -> None:
