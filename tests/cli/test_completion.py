@@ -11,13 +11,6 @@ from tui_agent.cli.main import run
 
 ROOT = Path(__file__).parents[2]
 
-BASH = """
-source {script}
-COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-_shtab_tui_agent
-echo "${{COMPREPLY[@]}}"
-"""
-
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_gets_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,28 +18,6 @@ def test_a_shell_gets_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -
     script = capsys.readouterr().out
     assert "tui-agent" in script
     assert "sessions" in script
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("tui-agent sess", ["sessions"]),
-        ("tui-agent sessions ex", ["export"]),
-        ("tui-agent --effort m", ["minimal", "medium", "max"]),
-        ("tui-agent --resum", ["--resume"]),
-        ("tui-agent sessions export --format m", ["markdown"]),
-    ],
-)
-def test_bash_completes_commands_options_and_values(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str, expected: list[str]
-) -> None:
-    run(["completion", "bash"])
-    script = tmp_path / "completion.bash"
-    script.write_text(capsys.readouterr().out, encoding="utf-8")
-    command = BASH.format(script=script, words=words)
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, timeout=300)
-    assert done.stdout.split() == expected
 
 
 def test_the_manual_page_is_up_to_date() -> None:
