@@ -77,6 +77,14 @@ async def test_the_status_line_says_what_goes_on_and_ticks_only_then(stage: Stag
         assert "working" not in screen_text(stage)
 
 
+async def test_a_cache_is_told_of_once_it_gave_something(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        for cached, share in ((0, None), (500, 0.5), (0, 0.0)):
+            stage.agent.append(user("question"), answer("yes", cached=cached))
+            await until(lambda share=share: stage.main.gauge.reading.cache_share == share, pilot)
+        assert "cache 0%" in screen_text(stage)
+
+
 async def test_a_failed_run_is_one_sentence_with_the_key_that_helps(stage: Stage) -> None:
     async with stage.run() as pilot:
         await emit(stage, pilot, RunStarted(), RunEnded("error", "The key was refused: set ANTHROPIC_API_KEY. [/x]"))

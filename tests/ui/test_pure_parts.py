@@ -38,8 +38,8 @@ from tui_agent.app.plain_text import plain, plain_preview
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import RunState, describe, describe_run
 from tui_agent.context.budget import ContextSize
-from tui_agent.session.entries import AssistantEntry, ToolMetadata, Usage
-from tui_agent.ui.gauge_reading import cache_share, with_live
+from tui_agent.session.entries import AssistantEntry, ToolMetadata
+from tui_agent.ui.gauge_reading import with_live
 from tui_agent.ui.inbox import Inbox
 from tui_agent.ui.prompting.completion import Candidate, merged, rank_files, rank_labels, token_at, with_directories
 from tui_agent.ui.prompting.paste import PasteStore
@@ -359,12 +359,6 @@ def test_home_is_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "home", lambda: Path("/home/ada"))
     assert shown.short_path("/home/ada/src") == "~/src"
     assert shown.short_path("/home/adam") == "/home/adam"
-
-
-def test_a_cache_is_told_of_once_it_gave_something() -> None:
-    usages = [Usage(input=100 - read, cache_read=read, output=1) for read in (0, 0, 50, 0)]
-    answers = [AssistantEntry(parts=(), model="m", usage=usage) for usage in usages]
-    assert [cache_share(answers[at : at + 2]) for at in range(3)] == [None, 0.5, 0.0]
 
 
 def test_a_list_can_be_imported_before_the_conversation() -> None:

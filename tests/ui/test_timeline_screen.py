@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from textual import events
+
 from tests.support.long_walk import walked
 from tests.support.real_stage import RealStage, map_drawn, real_stage, working_script, write_modules
-from tests.support.ui_app import press
+from tests.support.ui_app import press, until
 from tui_agent.agent.timeline import Mark
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.ui.screens.context import ContextScreen
@@ -103,7 +105,10 @@ async def test_the_mouse_does_the_same(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         screen = await opened(stage, pilot)
         column = next(at for at, one in enumerate(screen.plot.columns) if one.mark == "◇")
-        x = 7 + screen.plot.edges[column]
+        x, last = 7 + screen.plot.edges[column], screen.plot.cursor
+        for wheel, to in ((events.MouseScrollUp, last - 1), (events.MouseScrollDown, last)):
+            screen.plot.post_message(wheel(screen.plot, x, 1, 0, 0, 0, False, False, False))
+            await until(lambda to=to: screen.plot.cursor == to, pilot)
         await pilot.click(screen.plot, offset=(x, 1))
         assert step(screen).marks[0] is Mark.PRUNE
         answer = step(screen).answer
