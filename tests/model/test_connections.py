@@ -100,8 +100,7 @@ async def test_a_whole_answer_is_read_however_it_is_sent(body: bytes, kind: str)
 async def test_a_web_page_at_the_address_is_told_as_a_wrong_address() -> None:
     error = (await answer_to(b"<html><body>Welcome</body></html>", "text/html")).failure
 
-    assert error.kind is ErrorKind.NOT_FOUND
-    assert "check base_url" in error.message
+    assert (error.kind, "check base_url" in error.message) == (ErrorKind.NOT_FOUND, True)
 
 
 async def test_a_redirection_says_where_to_and_takes_no_key_there(server: ModelServer) -> None:

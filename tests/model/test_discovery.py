@@ -77,12 +77,11 @@ def listed(*rows: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("answers", "said"),
     [
-        pytest.param(
+        (
             {"/v1/models": listed({"id": "m"}), "/props": {"default_generation_settings": {"n_ctx": 16_384}}},
             {"window": 16_384, "tools": None},
-            id="llama.cpp: what it was started with",
         ),
-        pytest.param(
+        (
             {
                 "/v1/models": listed({"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 4_096}}),
                 "/props": {
@@ -92,9 +91,8 @@ def listed(*rows: dict[str, Any]) -> dict[str, Any]:
                 },
             },
             {"window": 2_048, "tools": False, "vision": False},
-            id="llama.cpp: what its template takes, and the size of a slot",
         ),
-        pytest.param(
+        (
             {
                 "/v1/models": listed({"id": "m"}, {"id": "nomic"}),
                 "/api/v0/models": listed(
@@ -103,9 +101,9 @@ def listed(*rows: dict[str, Any]) -> dict[str, Any]:
                 ),
             },
             {"window": 8_192, "vision": True},
-            id="LM Studio: what is loaded",
         ),
     ],
+    ids=["llama.cpp", "llama.cpp: what its template takes, and the size of a slot", "LM Studio: what is loaded"],
 )
 async def test_what_servers_say_elsewhere(answers: dict[str, Any], said: dict[str, Any]) -> None:
     models = await asked(answers)

@@ -15,7 +15,7 @@ from tui_agent.model.discovery import Trial, try_key
 from tui_agent.model.keys import Keys
 from tui_agent.model.logins import SOURCE, Login, LoginError, Logins
 from tui_agent.model.protocol import ModelError
-from tui_agent.model.providers import PROVIDERS, provider_of
+from tui_agent.model.providers import provider_of
 from tui_agent.model.route import Router
 from tui_agent.model.settings import ProviderSettings
 
@@ -213,9 +213,3 @@ async def test_what_can_be_no_key_is_sent_to_nobody(key: str) -> None:
         trial = await try_key(provider_of("openai"), AddressSetting(f"{server.url}/v1"), key)
         assert trial.verdict == "refused"
         assert server.asked == []
-
-
-def test_pages_where_keys_are_made_are_addresses() -> None:
-    pages = [provider.keys_page for provider in PROVIDERS.values() if provider.keys_page]
-    assert len(pages) > 10
-    assert all(page.startswith("https://") for page in pages)

@@ -199,11 +199,9 @@ def test_a_window_that_is_full_before_a_word_was_said_is_an_overflow() -> None:
     ("kind", "ours"),
     [
         ("overloaded_error", ErrorKind.OVERLOADED),
-        ("rate_limit_error", ErrorKind.RATE_LIMIT),
         ("timeout_error", ErrorKind.NETWORK),
         ("authentication_error", ErrorKind.AUTH),
         ("billing_error", ErrorKind.QUOTA),
-        ("invalid_request_error", ErrorKind.INVALID_REQUEST),
     ],
 )
 def test_an_error_in_the_stream_is_told_for_what_it_is(kind: str, ours: ErrorKind) -> None:

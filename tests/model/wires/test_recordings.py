@@ -10,8 +10,6 @@ import pytest
 from tests.model.recordings import Recording, recordings
 from tests.model.wires import messages_rules, responses_checker
 from tests.support.wire_rounds import Heard, answered, first_path, read, request_of, route_to, second_body
-from tui_agent.model.errors import RETRIED, classify
-from tui_agent.model.protocol import ErrorKind
 from tui_agent.model.wires import chat, gemini, messages, responses
 from tui_agent.model.wires.wire import WireFailure
 from tui_agent.session.entries import TextPart, UserEntry
@@ -168,20 +166,6 @@ def test_signatures_go_back_byte_for_byte(recording: Recording) -> None:
 
     for signature in recording.says.get("signatures", ()):
         assert json.dumps(signature) in sent
-
-
-@pytest.mark.parametrize(
-    "recording",
-    [one for one in recordings() if one.wire in {"openai", "responses"} and one.says.get("error")],
-    ids=lambda recording: recording.id[-60:],
-)
-def test_an_error_within_a_stream_is_told_and_tried_again(recording: Recording) -> None:
-    with pytest.raises(WireFailure) as failed:
-        hear(recording)
-
-    error = classify(failed.value.failure, route_to(model_of(recording)).target, now=0)
-    assert error.kind in RETRIED | {ErrorKind.INVALID_REQUEST, ErrorKind.QUOTA}
-    assert recording.says["error"]["message"][:60] in error.message
 
 
 # -- Anthropic's format ------------------------------------------------------------------------------------------
