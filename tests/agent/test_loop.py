@@ -193,7 +193,7 @@ ASKS = Reply(calls=(call("bash", command="rm -f gate"),))
 async def test_a_message_during_a_run_steers_it_after_the_tool_batch(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, client := ScriptedClient([ASKS, Reply("Seen both.")]), answer=None)
     await work_while_asked(harness, lambda: harness.agent.submit("second"))
-    assert QueueChanged(steer=("second",)) in harness.events
+    assert harness.of(QueueChanged)[-2:] == [QueueChanged(steer=("second",)), QueueChanged()]
     users = [(entry.text, entry.mid_run) for entry in harness.entries(UserEntry)]
     assert users == [("first", False), ("second", True)]
     assert harness.kinds() == ["system", "user", "assistant", "tool_result", "user", "assistant"]
