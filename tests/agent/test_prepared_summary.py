@@ -9,12 +9,13 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from tests.agent.test_room import SUMMARY, Worker, allow_all, assert_a_step_between_compactions, is_summary_call
+from tests.agent.test_room import SUMMARY, Worker, assert_a_step_between_compactions, is_summary_call
 from tests.support.agents import Harness, make_agent
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.compactor import CompactionOrder, PreparedSummary
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, Notice
+from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction_policy import kept_ahead, tokens_per_step
 from tui_agent.context.request import ModelRequest
@@ -73,7 +74,7 @@ def a_harness(tmp_path: Path, client: ScriptedClient, **more: Any) -> Harness:
     settings = ContextSettings(
         compaction=CompactionSettings(keep_recent_share=0.5, keep_recent=9_000), prune=PruneSettings(when="off")
     )
-    given = {"window": 32_000, "max_steps": 999, "rules": allow_all(), "settings": settings}
+    given = {"window": 32_000, "max_steps": 999, "rules": (Rule("*", "*", Action.ALLOW, "flag"),), "settings": settings}
     return make_agent(tmp_path, client, **given | more)
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.agent.test_prepared_summary import Steady
-from tests.agent.test_room import allow_all
 from tests.support.real_stage import SUMMARY, RealStage, looks, real_stage, working_script, write_modules
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import press, run_command, send, until, write
 from tui_agent.agent.events import CompactionEnded, CompactionStarted, Notice
+from tui_agent.agent.permissions import Action, Rule
 from tui_agent.app.run_state import Phase as RunPhase
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.model.protocol import ErrorKind, ModelError
@@ -258,7 +258,9 @@ async def test_a_summary_written_beside_the_work_is_there_at_once(tmp_path: Path
     (tmp_path / "stage").mkdir()
     worker = Steady(999, summary=Reply(SUMMARY, cost=0.02))
     settings = ContextSettings(compaction=CompactionSettings(keep_recent_share=0.5), prune=PruneSettings(when="off"))
-    stage = real_stage(tmp_path, worker, window=32_000, settings=settings, max_steps=999, rules=allow_all())
+    stage = real_stage(
+        tmp_path, worker, window=32_000, settings=settings, max_steps=999, rules=(Rule("*", "*", Action.ALLOW, "flag"),)
+    )
 
     def stop(_event: object) -> None:
         if stage.harness.agent.context.has_summary:
