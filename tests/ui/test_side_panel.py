@@ -6,10 +6,18 @@ from typing import Any
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
 from tests.support.scripted_client import Call, Reply
 from tests.support.ui_app import press, until
-from tui_agent.session.entries import CompactionEntry, SummaryDetails, TextPart, UserEntry
+from tui_agent.session.entries import (
+    CompactionEntry,
+    SummaryDetails,
+    TextPart,
+    ToolMetadata,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
-from tui_agent.ui.outline import extended, outline
+from tui_agent.ui.outline import extended, facts_of, outline
 from tui_agent.ui.screens.tree import TreeScreen
 
 
@@ -164,3 +172,15 @@ def test_an_entry_that_is_told_of_late_is_not_shown_twice() -> None:
     rows = outline(Headers.of(TREE), 7, {})
     late = UserEntry(id=6, parent_id=3, preview="user 6", parts=(TextPart(text="x"),))
     assert extended(rows, late) == rows
+
+
+def test_what_was_changed_in_a_file_adds_up() -> None:
+    edits = [
+        ToolResultEntry(
+            id=number, call_id="c", tool="edit", status=ToolStatus.COMPLETED, output="",
+            metadata=ToolMetadata(path="a.py", diff="x", additions=number, modified_files=("a.py",)),
+        )
+        for number in (2, 3)
+    ]  # fmt: skip
+    (file,) = facts_of(edits).files
+    assert (file.additions, file.entry_id) == (5, 3)
