@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tui_agent.cli.output import say, say_json
+from tui_agent.json_text import loads
 from tui_agent.safe_text import ACTING, one_line, readable, visible
 from tui_agent.ui.widgets.transcript import sanitize
 
@@ -62,3 +63,26 @@ def test_text_for_a_terminal_hides_nothing_and_emoji_stay_joined() -> None:
     assert ACTING.search(text) is None
     assert {"⟨U+200B⟩", "⟨U+E0041⟩", "⟨U+0085⟩"} <= {f"{part}⟩" for part in re.findall("⟨[^⟩]*", text)}
     assert text.endswith("👩\u200d💻")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "position"),
+    [
+        ('{"a": 1' + "0" * 5_000 + "}", "too many digits", 6),
+        ('{"a": -' + "9" * 4_301 + "}", "too many digits", 6),
+        ("[" * 100_000, "nested too deeply", 0),
+        (b'{"a": "\xff"}', "not UTF-8", 7),
+        ('{"a": ', "Expecting value", 6),
+    ],
+    ids=["digits", "negative", "nesting", "encoding", "cut"],
+)
+def test_what_cannot_be_read_is_one_kind_of_error(text: str | bytes, words: str, position: int) -> None:
+    with pytest.raises(json.JSONDecodeError, match=words) as caught:
+        loads(text)
+
+    assert caught.value.pos == position
+
+
+def test_what_can_be_read_is_read() -> None:
+    assert loads('{"a": 1' + "0" * 4_000 + "}") == {"a": 10**4_000}
+    assert loads('"a\nb"', strict=False) == "a\nb"

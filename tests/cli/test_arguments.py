@@ -1,11 +1,15 @@
 """The command line: every argument is explained, one table of exit codes, and what its words mean."""
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tui_agent.cli.arguments import EPILOG, SUBCOMMANDS, UsageError, parse, whole_parser
+from tui_agent.cli.main import run
 from tui_agent.cli.models import DEFAULT_MODELS, choose_model
 from tui_agent.cli.output import ExitCode, exit_codes_line
 from tui_agent.config import Config
@@ -64,8 +68,6 @@ def test_where_the_prompt_may_stand(words: list[str], prompt: str) -> None:
     [
         (["-p", "fix", "this"], "put it in quotes"),
         (["--race", "3"], "--race goes with -p"),
-        (["--check", "true"], "--check goes with -p"),
-        (["--result", "x.patch"], "--result goes with -p"),
         (["--key", "k"], "--key goes with -p"),
         (["-p", "x", "--key", " "], "--key needs a name"),
         (["-p", "x", "--key", "k", "-c", "--demo"], "leave out -c and --demo"),
@@ -98,3 +100,25 @@ def test_the_only_server_of_the_settings_is_used_and_a_correction_of_the_catalog
     tables = {name: table for name, table in models.items() if name != "chosen"}
     config = Config.model_validate({"model": models.get("chosen"), "models": tables})
     assert choose_model(config, providers, lambda _model: True) == chosen
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert "tui-agent" in script
+    assert "sessions" in script
+
+
+def test_the_manual_page_is_up_to_date() -> None:
+    """`python scripts/man_page.py` writes it."""
+    done = subprocess.run([sys.executable, "scripts/man_page.py", "--check"], cwd=ROOT, check=False, timeout=60)
+    assert done.returncode == 0, "run: python scripts/man_page.py"
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="needs groff")
+def test_the_manual_page_is_set_without_a_warning() -> None:
+    command = ["groff", "-ww", "-man", "-Tutf8", "-rLL=80n", "docs/man/tui-agent.1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == ""
+    assert "…" in done.stdout

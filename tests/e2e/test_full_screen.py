@@ -1,7 +1,10 @@
 """The real program in a real terminal, from its start to its end."""
 
 import contextlib
+import os
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -267,3 +270,49 @@ def test_a_question_calls_whoever_looks_elsewhere(own_place: Place, server: Mode
     terminal.wait_for("Done.")
     terminal.wait_until(lambda: not terminal.title.startswith(("?", "◐")), "the title of an idle program")
     quit_program(terminal)
+
+
+def at_caret(terminal: Terminal, text: str, *, columns: int) -> None:
+    """Wait until the cursor stands ``columns`` cells after the prompt's bar, on the row that holds ``text``."""
+
+    def there() -> bool:
+        rows = [(row, line.index("▌")) for row, line in enumerate(terminal.lines) if "▌" in line and text in line]
+        return bool(rows) and terminal.cursor == (rows[-1][1] + 2 + columns, rows[-1][0])
+
+    terminal.wait_until(there, f"the cursor {columns} cells into “{text}”")
+
+
+def test_the_cursor_is_where_the_next_character_goes(place: Place) -> None:
+    terminal = place.start(size=(80, 24))
+    at_caret(terminal, PROMPT_HINT, columns=0)
+    terminal.type("ab你好")
+    at_caret(terminal, "ab", columns=6)
+    terminal.press("left")
+    at_caret(terminal, "ab", columns=4)
+    terminal.resize(70, 18)
+    at_caret(terminal, "ab", columns=4)
+    terminal.press("end")
+    terminal.type("\nsecond")
+    at_caret(terminal, "second", columns=6)
+    terminal.type("\x7f" * 7)
+    at_caret(terminal, "ab", columns=6)
+    terminal.press("escape")
+
+
+def test_keys_that_come_in_one_burst_act_in_the_order_they_were_typed(place: Place) -> None:
+    terminal = place.start(size=(80, 24))
+    at_caret(terminal, PROMPT_HINT, columns=0)
+    terminal.type("teh\x7f\x7fhe \x1b[D\x1b[Dk\x1b[Fway\nnext")
+    terminal.wait_for("▌ thke way")
+    at_caret(terminal, "next", columns=4)
+
+
+MINUTES = float(os.environ.get("TUI_AGENT_RANDOM_MINUTES", "5"))
+
+
+@pytest.mark.skipif(not NIGHTLY, reason="takes minutes: make nightly, or python -m scripts.random_use")
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_nothing_breaks(seed: int) -> None:
+    command = [sys.executable, "-m", "scripts.random_use", "--seed", str(seed), "--minutes", str(MINUTES)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=MINUTES * 60 + 300, check=False)
+    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-4_000:]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from textual import events
+from textual.widgets import Static
 
 from tests.support import settled
 from tests.support.ui_app import (
@@ -40,6 +41,7 @@ from tui_agent.app.commands import command_table
 from tui_agent.app.controller import READ_ONLY
 from tui_agent.app.services import AppServices, FirstView, Look, OpenRequest
 from tui_agent.resources import style_path
+from tui_agent.safe_text import ACTING
 from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolMetadata, Usage, UserEntry
 from tui_agent.session.errors import StoreBusy, StoreFull, StoreReadOnly
 from tui_agent.session.reading import EntryReader
@@ -428,3 +430,25 @@ async def test_what_is_sent_from_further_up_is_seen_and_a_command_leaves_the_pla
         await send(pilot, "and this?")
         await until(lambda: stage.agent.sent, pilot)
         assert transcript.following
+
+
+EVIL = "left\x1b]0;owned\x07\x1b[2J\u202eright"
+
+
+async def test_titles_notices_and_pickers_show_what_they_were_given_harmless(stage: Stage) -> None:
+    async with stage.run((120, 30)) as pilot:
+        stage.agent.session.set_title(EVIL)
+        stage.main.refresh_facts()
+        stage.main.say(EVIL)
+        await pilot.pause()
+        text = screen_text(stage)
+        assert text.count("left␛]0;owned") == 2
+        await stage.app.screen.mount(Static(EVIL, markup=False))  # a widget that forgets to make its text harmless
+        stage.app.notify(EVIL, markup=False)
+        await pilot.pause()
+        await pilot.pause()
+        assert screen_text(stage).count("right") > text.count("right")
+        assert ACTING.search(screen_text(stage)) is None
+        await press(pilot, "ctrl+s")
+        await pilot.pause()
+        assert ACTING.search(screen_text(stage)) is None

@@ -11,7 +11,20 @@ import pytest
 from textual.widgets import Input
 
 from tests.support.thoroughness import NIGHTLY
-from tests.support.ui_app import STILL, Stage, emit, make_stage, press, press_at_once, screen_text, send, until, write
+from tests.support.ui_app import (
+    STILL,
+    Stage,
+    emit,
+    make_stage,
+    press,
+    press_at_once,
+    run_command,
+    screen_text,
+    send,
+    until,
+    write,
+)
+from tests.support.ui_scenes import question_bash, question_edit
 from tui_agent.agent.events import (
     Decision,
     PermissionAnswer,
@@ -24,6 +37,7 @@ from tui_agent.agent.permissions import in_words
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.widgets.permission_prompt import PermissionChoices
+from tui_agent.ui.widgets.session_view import QuestionChip
 
 SENTENCES = 500 if NIGHTLY else 60
 COMMAND = "rm -rf build && make [all]\necho \x1b]0;owned\x07 \u202edone"
@@ -308,3 +322,62 @@ async def test_an_answer_for_the_project_and_a_rule_that_was_changed_first(tmp_p
         assert "always in this session: commands that begin with “rm -rf build”" in screen_text(stage)
         await press(pilot, "p")
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.PROJECT, patterns=("rm -rf build *",)))]
+
+
+def chips(stage: Stage) -> list[str]:
+    return [str(chip.render()) for screen in stage.app.screen_stack for chip in screen.query(QuestionChip)]
+
+
+async def ask(stage: Stage, pilot: Any) -> None:
+    await emit(stage, pilot, RunStarted(), PermissionAsked(question_bash()))
+
+
+@pytest.mark.parametrize("name", ["settings", "sessions", "help", "theme"])
+async def test_the_screen_on_top_says_that_the_agent_asks(stage: Stage, name: str) -> None:
+    async with stage.run() as pilot:
+        await run_command(stage, pilot, name, "")
+        await ask(stage, pilot)
+        (chip,) = chips(stage)
+        assert chip.startswith("▲ The agent asks about bash, esc goes back to it: rm -rf")
+        await press(pilot, "escape")
+        assert stage.app.screen is stage.main
+        assert chips(stage) == []
+        await pilot.press("y")
+        assert [answer.decision.value for _, answer in stage.agent.answers] == ["once"]
+
+
+async def test_a_screen_opened_over_a_question_says_so_too_until_it_is_settled(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        await ask(stage, pilot)
+        assert chips(stage) == []
+        await run_command(stage, pilot, "settings", "")
+        assert len(chips(stage)) == 1
+        await emit(stage, pilot, PermissionAsked(question_edit()))
+        assert "about bash" in chips(stage)[0]
+        stage.agent.interrupt()
+        await pilot.pause()
+        assert chips(stage) == []
+
+
+async def test_a_click_goes_to_the_question(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        await stage.main.controller.run("settings", "")
+        await run_command(stage, pilot, "help", "")
+        await ask(stage, pilot)
+        await pilot.click(QuestionChip)
+        await pilot.pause()
+        assert stage.app.screen is stage.main
+
+
+async def test_who_comes_back_is_given_time_before_keys_answer(tmp_path: Path) -> None:
+    now = [1000.0]
+    stage = make_stage(tmp_path, clock=lambda: now[0])
+    async with stage.run() as pilot:
+        await run_command(stage, pilot, "settings", "")
+        await ask(stage, pilot)
+        stage.view.question.wait_for(grace=600.0, typing_pause=0.0)
+        assert stage.view.question.armed
+        await press(pilot, "escape")
+        assert not stage.view.question.armed
+        await pilot.press("y")
+        assert stage.agent.answers == []

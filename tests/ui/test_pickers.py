@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.app import App, ComposeResult
+from textual.events import Click
+from textual.widgets import OptionList
 
 from tests.support.ui_app import HOME, MODELS, Stage, make_stage, press, run_command, screen_text, send, until, write
 from tui_agent.app.services import FirstView, ModelRow, OpenHow, OpenRequest
@@ -13,6 +16,7 @@ from tui_agent.model.served import LocalServer
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.dialogs import ChoiceScreen
+from tui_agent.ui.widgets.options import Options
 
 
 def make_session(stage: Stage, *texts: str, cwd: object = HOME, title: str = "") -> Session:
@@ -307,3 +311,34 @@ async def test_welcome_offers_models_with_a_key(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, start=FirstView(screen="welcome"), provider_keys=lambda: keys)
     async with stage.run() as pilot:
         await until(lambda: "Choose a model" in screen_text(stage), pilot)
+
+
+class Page(App[None]):
+    def compose(self) -> ComposeResult:
+        yield Options("one", "two", "three")
+
+
+async def test_page_keys_before_the_list_is_laid_out_do_nothing() -> None:
+    class Hidden(Page):
+        CSS = "Options { display: none }"
+
+    async with Hidden().run_test() as pilot:
+        listing = pilot.app.query_one(OptionList)
+        listing.highlighted = 0
+        listing.action_page_down()  # type: ignore[no-untyped-call]
+        listing.action_page_up()  # type: ignore[no-untyped-call]
+        assert listing.highlighted == 0
+
+
+async def test_a_click_on_a_row_that_is_gone_chooses_nothing() -> None:
+    chosen: list[object] = []
+    async with Page().run_test(message_hook=chosen.append) as pilot:
+        await pilot.pause()
+        listing = pilot.app.query_one(OptionList)
+        drawn = listing.render_line(2)
+        listing.set_options(["one"])
+        style = next(segment.style for segment in drawn if segment.style and "option" in segment.style.meta)
+        listing.post_message(Click(listing, 1, 2, 0, 0, 1, False, False, False, style=style))
+        await pilot.pause()
+        assert pilot.app.is_running
+        assert not [message for message in chosen if isinstance(message, OptionList.OptionSelected)]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual._xterm_parser import XTermParser
+from textual.content import Content
 from textual.events import Key
 
 from tests.support.fake_agent import SIZE
@@ -38,30 +39,22 @@ from tui_agent.app.plain_text import plain, plain_preview
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import RunState, describe, describe_run
 from tui_agent.context.budget import ContextSize
+from tui_agent.plot import FREE, Series, columns, stacked
 from tui_agent.session.entries import AssistantEntry, ToolMetadata
 from tui_agent.ui.gauge_reading import with_live
 from tui_agent.ui.inbox import Inbox
-from tui_agent.ui.prompting.completion import Candidate, merged, rank_files, rank_labels, token_at, with_directories
+from tui_agent.ui.prompting.completion import Candidate, merged, rank_files, rank_labels, with_directories
 from tui_agent.ui.prompting.paste import PasteStore
 from tui_agent.ui.screens.picker import matching
 from tui_agent.ui.terminal import title_sequence
 from tui_agent.ui.widgets.gauge import GaugeReading, bar, extras, numbers
+from tui_agent.ui.widgets.key_line import fitting, read_hints
+from tui_agent.ui.widgets.two_columns import hung
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (0, "0"),
-        (812, "812"),
-        (1_000, "1k"),
-        (84_249, "84.2k"),
-        (200_000, "200k"),
-        (999_999, "1M"),
-        (1_048_576, "1.05M"),
-    ],
-)
-def test_tokens_are_short(count: int, text: str) -> None:
-    assert shown.tokens(count) == text
+def test_tokens_are_short() -> None:
+    counts = 0, 812, 1_000, 84_249, 999_999, 1_048_576
+    assert [shown.tokens(count) for count in counts] == ["0", "812", "1k", "84.2k", "1M", "1.05M"]
 
 
 @given(st.text(st.characters()))
@@ -103,23 +96,6 @@ def test_chips_give_back_exactly_what_was_pasted(texts: list[str]) -> None:
 
 def test_a_chip_the_user_typed_stays_text() -> None:
     assert PasteStore().expand("[pasted 20 lines]") == "[pasted 20 lines]"
-
-
-@pytest.mark.parametrize(
-    ("line", "kind", "query"),
-    [
-        ("/mo", "command", "mo"),
-        ("see @src/a", "mention", "src/a"),
-        ('@"my no', "mention", "my no"),
-        ("@", "mention", ""),
-        ("as in #41", "entry", "41"),
-        ("#", "entry", ""),
-    ],
-)
-def test_the_word_being_completed(line: str, kind: str, query: str) -> None:
-    token = token_at([line], 0, len(line))
-    assert token is not None
-    assert (token.kind, token.query) == (kind, query)
 
 
 def test_files_rank_by_name_before_directory() -> None:
@@ -167,17 +143,6 @@ sizes = st.builds(
 def test_the_bar_has_exactly_the_width_it_is_given(size: ContextSize, width: int) -> None:
     cells = sum(count for _part, count in bar(size, width))
     assert cells == (width if size.window and width >= 4 else 0)
-
-
-def test_the_bar_shows_every_part() -> None:
-    assert bar(SIZE, 40) == [
-        ("fixed", 2),
-        ("standing-sent", 15),
-        ("free", 15),
-        ("tick", 1),
-        ("free", 3),
-        ("reserve", 4),
-    ]
 
 
 def test_numbers_say_when_they_are_estimated_and_high() -> None:
@@ -302,20 +267,6 @@ def test_a_call_is_shown_with_what_follows_it_while_that_comes_at_once() -> None
     assert inbox.take() == events[1:]
 
 
-def test_the_words_of_an_answer_are_shown_before_what_its_end_changes() -> None:
-    receiver, pause = Receiver(), 0.0
-    inbox = Inbox(receiver, pause=lambda: pause)  # type: ignore[arg-type]
-    ending = EntryAppended(AssistantEntry(parts=(), model="m")), RunEnded("done")
-    inbox.put(AnswerDelta("a"))
-    assert (receiver.posted, inbox.take()) == (1, [AnswerDelta("a")])
-    pause = 0.1
-    for event in ending:
-        inbox.put(event)
-    assert (receiver.posted, len(receiver.timers)) == (1, 1)
-    receiver.timers[0]()
-    assert (receiver.posted, inbox.take()) == (2, list(ending))
-
-
 def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:
     receiver, pause = Receiver(), 0.0
     inbox = Inbox(receiver, pause=lambda: pause)  # type: ignore[arg-type]
@@ -334,9 +285,16 @@ def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:
     inbox.put(RunEnded("done"))
     assert (receiver.posted, inbox.take()) == (3, [AnswerDelta("d"), RunEnded("done")])
 
+    ending = EntryAppended(AssistantEntry(parts=(), model="m")), RunEnded("done")
+    for event in ending:
+        inbox.put(event)
+    assert (receiver.posted, len(receiver.timers)) == (3, 1), "the words are drawn before what their end changes"
+    receiver.timers[0]()
+    assert (receiver.posted, inbox.take()) == (4, list(ending))
+
     pause = 0.0
     inbox.put(AnswerDelta("e"))
-    assert (receiver.posted, receiver.timers) == (4, [])
+    assert (receiver.posted, receiver.timers) == (5, [])
 
 
 # -- keys ---------------------------------------------------------------------------------------------------
@@ -412,3 +370,76 @@ def test_calls_are_told_by_their_first_argument() -> None:
 
 def test_what_the_user_wrote_is_as_they_wrote_it() -> None:
     assert plain_preview("user", "**why** {x}") == "**why** {x}"
+
+
+HINTS = read_hints("↑↓ move  enter remove or keep  ctrl+z take it back  esc back")
+
+
+def test_hints_are_keys_with_what_they_do_and_a_click() -> None:
+    assert HINTS == (
+        ("↑↓", "move", ""),
+        ("enter", "remove or keep", "app.simulate_key('enter')"),
+        ("ctrl+z", "take it back", "app.simulate_key('ctrl+z')"),
+        ("esc", "back", "app.simulate_key('escape')"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("room", "keys"),
+    [(80, ["↑↓", "enter", "ctrl+z", "esc"]), (57, ["enter", "ctrl+z", "esc"]), (30, ["enter", "esc"]), (5, ["esc"])],
+)
+def test_what_does_not_fit_is_left_out_whole_and_the_way_back_stays(room: int, keys: list[str]) -> None:
+    assert [key for key, _, _ in fitting(HINTS, room)] == keys
+
+
+def test_a_second_column_goes_on_under_itself() -> None:
+    text = Content("Title\n  /undo      take back the last turn or move\nshort")
+    assert hung(text, 30).plain.split("\n") == [
+        "Title",
+        "  /undo      take back the",
+        "             last turn or move",
+        "short",
+    ]
+    assert hung(text, 20).plain.split("\n")[1:3] == ["  /undo      take", "back the last turn"]
+
+
+@given(
+    heights=st.lists(st.floats(0, 1e6), max_size=300),
+    width=st.integers(1, 250),
+    marked=st.sets(st.integers(0, 299), max_size=20),
+)
+def test_every_step_is_in_one_column_and_every_mark_is_under_its_step(
+    heights: list[float], width: int, marked: set[int]
+) -> None:
+    marks = {at: "×" for at in marked if at < len(heights)}
+    found = columns(Series((heights,), 100.0, marks), width)
+    assert sum(column.cells for column in found) <= width
+    assert [at for column in found for at in range(column.first, column.end)] == list(range(len(heights)))
+    assert {at for at in marks if not any(one.mark and one.first <= at < one.end for one in found)} == set()
+    assert all(heights[one.peak] == max(heights[one.first : one.end]) for one in found)
+
+
+def test_a_width_is_used_up_and_few_steps_stay_narrow() -> None:
+    heights = [1.0] * 30
+    assert sum(column.cells for column in columns(Series((heights,), 1), 100)) == 100
+    assert sum(column.cells for column in columns(Series((heights[:2],), 1), 100)) == 12
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=3), st.integers(1, 12))
+def test_what_is_not_nothing_shows_and_nothing_is_higher_than_the_plot(levels: list[float], height: int) -> None:
+    levels = sorted(levels)
+    cells = stacked(levels, 100.0, height)
+    assert len(cells) == height
+    filled = [cell.glyph for cell in cells if cell.part != FREE]
+    assert bool(filled) is (levels[-1] > 0)
+    assert " " not in filled
+
+
+def test_parts_differ_without_colour() -> None:
+    drawn = [stacked(levels, 100, 4) for levels in ([25, 50], [25, 100])]
+    assert ["".join(cell.glyph for cell in cells) for cells in drawn] == ["  █▓", "███▓"]
+
+
+def test_of_two_marks_in_a_column_the_weightier_is_shown() -> None:
+    series = Series(([1.0] * 10,), 1, {2: "×", 3: "◆"}, {"◆": 2, "×": 1})
+    assert [one.mark for one in columns(series, 2)] == ["◆", ""]

@@ -117,17 +117,6 @@ async def test_subagents_sessions_are_found_and_named_as_such(tmp_path: Path) ->
         assert "subagent general" in rows[0]
 
 
-async def test_hostile_words_act_on_nothing(tmp_path: Path) -> None:
-    stage = listed(tmp_path)
-    make_session(stage.store, "another")
-    make_session(stage.store, "[bold]zebra[/] \x1b]0;x\x07 \u202e end")
-    async with stage.run() as pilot:
-        await shown(stage, pilot, 3)
-        rows = await found(stage, pilot, "zebra", 2)
-        assert "[bold]zebra[/]" in rows[1]
-        assert not set("\x1b\x07\u202e") & set("".join(rows))
-
-
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     """A program started in a directory of its own; the one of its sessions is another machine's."""

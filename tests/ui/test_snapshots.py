@@ -1,13 +1,20 @@
 """Pictures of every screen, so that a change of looks is seen and meant."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.style import Style
+from textual.color import Color
 from textual.pilot import Pilot
+from textual.theme import BUILTIN_THEMES
 
 from tests.support.thoroughness import pictures
+from tests.support.ui_app import Stage, strips
 from tests.support.ui_scenes import SCENES, play, scene_stage
+from tui_agent.ui.contrast import contrast, readable_variables
+from tui_agent.ui.widgets.transcript.paint import Palette
 
 SMALL, NARROW, LARGE = (80, 24), (60, 20), (120, 40)
 DARK, LIGHT, ANSI = "textual-dark", "textual-light", "ansi-dark"
@@ -48,3 +55,49 @@ def test_a_picture_without_colour_still_tells_everything_apart(
         await play(stage, pilot, "ask_edit")
 
     assert snap_compare(stage.app, run_before=act)
+
+
+DECORATION = {"rule", "quote-bar", "focus", "standing-sent", "match", "match-current"}
+ROWS = ("added", "removed", "added added-part", "removed removed-part")
+SYNTAX = ("comment", "keyword", "string", "constant", "definition", "name")
+
+
+def ratio(style: Style) -> float:
+    return contrast(Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor))
+
+
+@pytest.mark.parametrize("name", [name for name, theme in BUILTIN_THEMES.items() if not theme.ansi])
+def test_coloured_text_can_be_read_in_every_theme(name: str) -> None:
+    variables = readable_variables(BUILTIN_THEMES[name].to_color_system().generate())
+    background = Color.parse(variables["background"])
+    for colour in ("primary", "secondary", "accent", "success", "warning", "error"):
+        assert contrast(Color.parse(variables[f"text-{colour}"]), background) >= 4.5
+
+
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
+async def test_all_text_of_the_conversation_can_be_read(stage: Stage, theme: str) -> None:
+    async with stage.run() as pilot:
+        stage.app.theme = theme
+        await pilot.pause()
+        palette = Palette(stage.view.transcript.get_visual_style)
+        keys = {name.removeprefix("transcript--") for name in stage.view.transcript.COMPONENT_CLASSES} - DECORATION
+        keys |= {f"{base} syntax-{name}" for base in ("output", "code") for name in SYNTAX}
+        keys |= {f"output syntax-{name} {row}" for name in SYNTAX for row in ROWS} | {f"output {row}" for row in ROWS}
+        keys |= {"line-number added", "line-number removed", "added added-sign", "removed removed-sign"}
+        keys.discard("focused")  # a tint: no text is written in it
+        ratios = {key: ratio(palette[key]) for key in sorted(keys)}
+        assert {key: found for key, found in ratios.items() if found < 4.5} == {}
+
+
+@pytest.mark.parametrize("theme", ["high-contrast", "high-contrast-light"])
+@pytest.mark.parametrize("scene", ["conversation", "ask_edit", "streaming", "failed", "sessions", "found", "models"])
+async def test_all_text_on_screen_has_the_most_contrast_in_the_themes_made_for_it(
+    tmp_path: Path, theme: str, scene: str
+) -> None:
+    stage = scene_stage(tmp_path, scene, theme=theme)
+    async with stage.run() as pilot:
+        await play(stage, pilot, scene)
+        # One letter alone is the placeholder's under the cursor.
+        drawn = [part for strip in strips(stage.app.screen) for part in strip if re.search(r"\w.", part.text)]
+        coloured = [part for part in drawn if part.style and part.style.color and part.style.bgcolor]
+        assert {part.text: ratio(part.style) for part in coloured if ratio(part.style) < 7} == {}

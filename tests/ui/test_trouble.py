@@ -11,6 +11,7 @@ import pytest
 from textual.screen import Screen
 
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
+from tests.support.scripted_client import Reply
 from tests.support.stores import open_store
 from tests.support.thoroughness import NIGHTLY
 from tests.support.ui_app import press, run_command
@@ -146,3 +147,19 @@ async def test_every_key_of_every_page_goes_on_in_trouble(
                     if stage.screen is stage.main:
                         await run_command(stage, pilot, command.name, "")
                 await leave_pages(stage, pilot)
+
+
+async def test_what_could_not_be_read_is_counted_and_told(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    stage = real_stage(tmp_path, [Reply("Fine.")])
+    for number in range(3):
+        await stage.harness.say(f"Message {number}.")
+    with sqlite3.connect(tmp_path / "sessions.db") as database:
+        keys = [row[0] for row in database.execute("SELECT key FROM bodies ORDER BY key")]
+        database.execute("UPDATE bodies SET body = 'no entry' WHERE key = ?", (keys[3],))
+    damaged = Session(Store(tmp_path / "sessions.db"), stage.harness.session.id, estimate=lambda _entry: 1)
+    stage.harness.agent.session = damaged
+    async with stage.run() as pilot:
+        await stage.until_text("Recovered 6 of 7 entries", pilot)
+        assert "Message 2." in stage.text()
+        assert "could not be read; the rest is there" in stage.text()

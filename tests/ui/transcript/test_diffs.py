@@ -35,19 +35,6 @@ def lines(width: int, diff: str = DIFF) -> list[Line]:
     return list(body_lines(diff_body(diff, width), width))
 
 
-def test_a_narrow_diff_is_one_below_the_other() -> None:
-    assert [drawn(line) for line in lines(MIN_SPLIT_WIDTH - 1)] == [
-        "   8   def f(a):",
-        "   9 -     return a + 1",
-        "  10 -     # gone",
-        "   9 +     return a + 2",
-        "  10   last = 日本",
-        "  ⋯",
-        "  89   end",
-        '  90 +     added = "text"',
-    ]
-
-
 def test_a_wide_diff_has_the_old_beside_the_new() -> None:
     shown = [drawn(line) for line in lines(MIN_SPLIT_WIDTH)]
     halves = [[half.rstrip() for half in row.split(" │ ")] for row in shown]

@@ -1,7 +1,10 @@
 """Runs of small tool calls are one row that opens, wherever they were loaded from and however they came."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.support.transcript import HeldTimers, shown
-from tests.ui.transcript.samples import list_source
+from tests.ui.transcript.samples import GeneratedSource, list_source
 from tui_agent.agent.events import EntryAppended, ToolFinished, ToolStarted
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings
@@ -20,7 +23,7 @@ from tui_agent.ui.widgets.transcript.blocks import Fold
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.feed import LiveFeed
 from tui_agent.ui.widgets.transcript.groups import GroupBlock
-from tui_agent.ui.widgets.transcript.model import Position, TranscriptModel
+from tui_agent.ui.widgets.transcript.model import HeightIndex, Position, TranscriptModel
 
 
 def steps(*tools: str, failed: int = 0, text: str = "", start: int = 1) -> list[Entry]:
@@ -148,3 +151,38 @@ def test_what_is_not_in_context_is_told_on_the_row() -> None:
     assert ("1 cleared", "standing-told") in group.lines(78)[0].tail
     assert group.standing is Standing.CLEARED
     assert group.fold is Fold.CLOSED
+
+
+HEIGHTS = st.lists(st.integers(0, 9), max_size=1_500)
+
+
+@given(HEIGHTS, st.lists(st.tuples(st.integers(0, 1_499), st.integers(0, 9)), max_size=10), st.integers(-5, 9_000))
+def test_offsets_and_places_agree_with_a_plain_sum(
+    heights: list[int], changes: list[tuple[int, int]], line: int
+) -> None:
+    index = HeightIndex(heights[: len(heights) // 2])
+    for height in heights[len(heights) // 2 :]:
+        index.append(height)
+    for place, height in changes:
+        if place < len(heights):
+            heights[place] = index[place] = height
+    assert index.total == sum(heights)
+    assert len(index) == len(heights)
+    place, within = index.find(line)
+    if sum(heights):
+        assert index.offset(place) == sum(heights[:place])
+        assert 0 <= within < heights[place]
+        assert index.offset(place) + within == min(max(line, 0), sum(heights) - 1)
+    while len(index):
+        index.pop()
+    assert index.total == 0
+
+
+def test_estimates_are_near_the_truth_and_a_walk_through_a_long_session_keeps_few_items() -> None:
+    model = TranscriptModel(100)
+    model.open(GeneratedSource(4_000))
+    estimated = model.heights.total
+    for index in range(len(model)):
+        model.ensure(index)
+    assert 0.5 < estimated / model.heights.total < 2
+    assert len(model.loaded()) <= 410

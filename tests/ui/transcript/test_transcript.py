@@ -278,18 +278,6 @@ async def test_only_the_newest_request_can_be_made_again() -> None:
         assert "retry" not in view.text()
 
 
-async def test_a_notice_takes_the_place_of_the_one_before() -> None:
-    async with shown(list_source([user(1)])) as view:
-        view.pane.show_notice("Compacting [3]")
-        view.pane.show_notice("Compacting [2]")
-        await view.settled()
-        assert "· Compacting [2]" in view.text()
-        assert "[3]" not in view.text()
-        view.pane.show_notice("")
-        await view.settled()
-        assert "Compacting" not in view.text()
-
-
 async def test_jumping_shows_and_focuses_an_entry_and_a_resize_keeps_the_place() -> None:
     async with shown(GeneratedSource(100_000), (80, 20)) as view:
         assert view.pane.jump_to(50_001)
