@@ -19,14 +19,20 @@ def write(tmp_path: Path, text: str) -> Path:
 
 
 def test_later_sources_win_and_every_value_knows_its_origin(tmp_path: Path) -> None:
-    path = write(tmp_path, 'model = "a/file"\nmax_steps = 7\n[compaction]\nthreshold = "80%"\nauto = true\n')
+    rules = '[permissions]\nbash = {"rm *" = "%s"}\n'
+    project = tmp_path / "project.toml"
+    project.write_text('model = "a/project"\nretry.attempts = 9\n[compaction]\nauto = true\n' + rules % "allow")
+    path = write(tmp_path, 'max_steps = 7\nretry.attempts = 3\n[compaction]\nthreshold = "80%"\n' + rules % "deny")
     environ = {"TUI_AGENT_MODEL": "a/environment", "TUI_AGENT_COMPACTION__AUTO": "false", "TUI_AGENT_DATA_DIR": "/x"}
-    loaded = load_config(path, environ, {"model": "a/flag"})
+    loaded = load_config(path, environ, {"model": "a/flag"}, project=project)
     assert (loaded.config.model, loaded.origin("model")) == ("a/flag", "flag")
     assert (loaded.config.compaction.auto, loaded.origin("compaction.auto")) == (False, "environment")
     assert (loaded.config.compaction.threshold, loaded.origin("compaction.threshold")) == ("80%", "file")
     assert loaded.origin("max_steps") == "file"
     assert loaded.origin("prune.when") == "default"
+    assert (loaded.config.retry.attempts, loaded.origin("retry.attempts")) == (9, "project")
+    assert loaded.config.permissions == {"bash": {"rm *": "deny"}}
+    assert loaded.project_permissions == {"bash": {"rm *": "allow"}}
 
 
 @pytest.mark.parametrize(
@@ -119,18 +125,6 @@ def test_a_rule_is_removed_from_where_it_is_kept_or_said_why_not(path: Path) -> 
         write_rule(Rule("bash", "*", Action.ALLOW, "project"), path.parent, is_kept=False) or ""
     )
     assert write_rule(Rule("bash", "x", Action.ALLOW, "session"), path.parent, is_kept=False) is None
-
-
-def test_a_trusted_projects_settings_stand_between_the_users_and_the_environment(tmp_path: Path) -> None:
-    path, project = tmp_path / "config.toml", tmp_path / "project.toml"
-    path.write_text('model = "user/model"\nmax_steps = 7\n[permissions]\nbash = {"rm *" = "deny"}\n')
-    project.write_text('model = "project/model"\nmax_steps = 9\n[permissions]\nbash = {"rm *" = "allow"}\n')
-    loaded = load_config(path, {"TUI_AGENT_MAX_STEPS": "11"}, project=project)
-    assert (loaded.config.model, loaded.origin("model")) == ("project/model", "project")
-    assert loaded.config.max_steps == 11
-    assert loaded.config.permissions == {"bash": {"rm *": "deny"}}
-    assert loaded.project_permissions == {"bash": {"rm *": "allow"}}
-    assert load_config(path, {}).config.model == "user/model"
 
 
 def test_a_rule_for_one_project_is_kept_apart_and_taken_out_again(path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.thoroughness import NIGHTLY
 from tests.support.tooling import Workspace
 from tui_agent.cli.arguments import SUBCOMMANDS, parse
 from tui_agent.cli.output import ExitCode
@@ -97,8 +98,6 @@ def test_the_reference_is_the_programs() -> None:
     assert done.returncode == 0, "run: python scripts/reference.py"
 
 
-# -- settings -------------------------------------------------------------------------------------------------------
-
 SETTINGS = [text for page in (MODELS, TOOLS) for language, text in BLOCK.findall(page) if language == "toml"]
 NAMED = (
     'effort = "high"',
@@ -121,8 +120,6 @@ def test_settings_are_taken_without_a_warning(text: str, tmp_path: Path) -> None
     assert loaded.warnings == ()
     assert loaded.origins
 
-
-# -- docs/automation.md ---------------------------------------------------------------------------------------------
 
 FLEET = ROOT / "docs/examples/fleet"
 EXAMPLES = [("sh", path.read_text(encoding="utf-8").replace("\\\n", "")) for path in sorted(FLEET.glob("*.sh"))]
@@ -178,8 +175,6 @@ def test_the_fleet_is_an_indexed_job() -> None:
         assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
 
 
-# -- docs/models.md -------------------------------------------------------------------------------------------------
-
 TARGET = Target("openai/m", "OpenAI", "api.example", Keys({}).advice(provider_of("openai")))
 
 
@@ -202,8 +197,6 @@ def test_every_complaint_that_is_explained_is_made_in_these_words() -> None:
         pieces = [piece.strip() for piece in re.split(r"…|\bX\b|NAME|MODEL", explained) if piece.strip()]
         assert any(all(piece in sentence for piece in pieces) for sentence in said), explained
 
-
-# -- docs/tools.md --------------------------------------------------------------------------------------------------
 
 FILES = {text.split()[1]: text for language, text in BLOCK.findall(TOOLS) if language == "python"}
 
@@ -261,3 +254,46 @@ def test_numbers_of_the_page_are_the_programs() -> None:
     assert f"after {tool_files.DESCRIBE_SECONDS:g} s" in TOOLS.replace("\n  ", " ")
     assert f"At most {tool_files.MAX_TOOLS} functions" in TOOLS
     assert {language for language, _text in BLOCK.findall(TOOLS)} == {"python", "toml"}
+
+
+SOME = () if NIGHTLY else ("tree", "permission")
+"""Pictures that are drawn, all if there are none."""
+
+
+def draw(directory: Path, *names: str) -> dict[str, str]:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "screenshots.py", directory, *names],
+        capture_output=True, text=True, check=False, timeout=500,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return {path.name: path.read_text(encoding="utf-8") for path in directory.iterdir()}
+
+
+def test_two_runs_draw_the_same_pictures(tmp_path: Path) -> None:
+    first = draw(tmp_path / "first", *SOME)
+    again = draw(tmp_path / "second", *SOME[1:])
+    assert again == {name: first[name] for name in again}
+    assert len(again) >= len(first) - 1
+    assert "yes,&#160;once" in first["permission.svg"]
+    assert not [name for name, svg in first.items() if str(tmp_path) in svg]
+
+
+@pytest.mark.nightly
+def test_the_recording_of_the_tour_can_be_made_again(tmp_path: Path) -> None:
+    made = tmp_path / "tour.svg"
+    done = subprocess.run([sys.executable, ROOT / "scripts" / "recording.py", made], check=False, timeout=110)
+    assert done.returncode == 0
+    svg = made.read_text(encoding="utf-8")
+    assert svg.count('class="frame"') == 10
+    assert "Session&#160;tree" in svg
+    assert "Undone:&#160;compaction" in svg
+    assert "@font-face" not in svg
+
+
+def test_the_documents_show_every_picture_there_is() -> None:
+    shown = {
+        (document.parent / target).resolve()
+        for document in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+        for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", document.read_text(encoding="utf-8"))
+    }
+    assert shown == set((ROOT / "docs" / "images").iterdir())

@@ -63,9 +63,6 @@ async def test_a_question_that_was_only_answered_is_not_checked(tmp_path: Path) 
     assert (code, checks) == (ExitCode.DONE, [])
 
 
-# -- keys ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     return Place(tmp_path)

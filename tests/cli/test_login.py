@@ -120,9 +120,6 @@ def test_mistakes_are_sentences(monkeypatch, capsys, arguments: tuple[str, ...],
     assert words in capsys.readouterr().err
 
 
-# -- signing in -----------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoginServer]:
     for name in ("OPENROUTER_API_KEY", "OPENROUTER_API_BASE"):

@@ -9,6 +9,10 @@ from tests.support.model_script import Call, Fault, Turn, status
 from tests.support.model_server import ModelServer
 from tests.support.place import Place
 from tests.support.thoroughness import NIGHTLY
+from tui_agent.cli.sessions import DATABASE
+from tui_agent.session.ids import short_id
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
 
 
 def test_it_prints_the_answer_and_nothing_else(place: Place) -> None:
@@ -182,3 +186,18 @@ def test_what_only_reads_runs_without_a_rule_and_a_denial_ends_with_its_own_code
     done = place.run("-p", "count", "--deny", "bash:cat *")
     assert done.returncode == 3
     assert "deny bash: cat *" in str(warm_server.calls[-1].json["messages"])
+
+
+def test_a_session_that_another_program_has_can_be_taken_over(own_place: Place, server: ModelServer) -> None:
+    own_place.configure(server.openai_url)
+    assert own_place.run("-p", "the first message").returncode == 0
+    with Store(own_place.root / "data" / DATABASE) as store:
+        session = Session(store, next(iter(store.sessions())).id, estimate=lambda _entry: 1)
+        session.hold()
+        refused = own_place.run("-c", "-p", "mine")
+        assert refused.returncode == 1
+        assert "--take-over" in refused.stderr
+        assert f"--fork {short_id(session.id)}" in refused.stderr
+        taken = own_place.run("-c", "--take-over", "-p", "mine")
+        assert (taken.returncode, taken.stdout) == (0, "You said: mine\n")
+        assert session.check_for_take_over()

@@ -61,9 +61,6 @@ def answer(text: str, *, cached: int = 0) -> AssistantEntry:
     return AssistantEntry(parts=(TextPart(text=text),), model="anthropic/claude-sonnet-4-5", usage=usage, cost=0.01)
 
 
-# -- what is shown ------------------------------------------------------------------------------------------
-
-
 async def test_the_status_line_says_what_goes_on_and_ticks_only_then(stage: Stage) -> None:
     async with stage.run() as pilot:
         assert stage.main.status.ticking is None
@@ -242,9 +239,6 @@ def test_nothing_about_sessions_is_imported_before_the_first_paint() -> None:
     assert done.stdout.strip() == "[]"
 
 
-# -- sessions -----------------------------------------------------------------------------------------------
-
-
 async def test_it_starts_with_a_prompt_of_the_command_line(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, start=FirstView(prompt="do it"))
     async with stage.run() as pilot:
@@ -296,9 +290,6 @@ async def test_a_session_read_only_takes_no_message(tmp_path: Path) -> None:
             await run_command(stage, pilot, command)
             assert stage.app.screen is stage.main, "no summary is paid for that can't be kept"
             assert stage.main.notice.message == READ_ONLY
-
-
-# -- commands -----------------------------------------------------------------------------------------------
 
 
 async def test_an_unknown_command_is_answered_with_close_names(stage: Stage) -> None:

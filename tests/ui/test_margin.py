@@ -68,9 +68,6 @@ def rows(stage: Any) -> list[str]:
     return [row for row in screen_text(stage).split("\n")[1:] if row.strip()]
 
 
-# -- the margin ---------------------------------------------------------------------------------------------
-
-
 async def test_after_a_compaction_the_margin_shows_what_is_summarised_and_a_rule_where_it_ends(stage: Stage) -> None:
     async with stage.run((90, 24)) as pilot:
         stage.agent.append(asked("first"), *read(1), said("one"), asked("second"), said("two"))
@@ -157,9 +154,6 @@ async def test_a_key_shows_exactly_what_the_model_sees_and_the_whole_again(stage
         assert [row for row in screen_text(stage).split("\n") if row[:1] in "█░·"] == [
             row for row in whole.split("\n") if row[:1] in "█░·"
         ]
-
-
-# -- calm ---------------------------------------------------------------------------------------------------
 
 
 async def test_twelve_reads_with_a_line_each_are_one_row_that_opens() -> None:

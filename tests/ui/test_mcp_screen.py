@@ -124,8 +124,6 @@ async def test_resources_and_agents_complete_after_an_at_and_travel_along(tmp_pa
         assert not agent.is_file
 
 
-# -- looks ----------------------------------------------------------------------------------------------------------
-
 SERVERS = (
     McpServerStatus("tracker", "user", "stdio", ServerState.READY, "uvx tracker-mcp --read-only",
         tools=(

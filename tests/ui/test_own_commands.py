@@ -71,13 +71,8 @@ async def test_one_is_sent_filled_in_with_the_model_and_agent_it_wants(tmp_path:
         assert (agents[0].model, agents[0].mode) == ("openai/x", "reviewer")
         await pilot.pause()
         assert "Not attached, there is no such file: x.md." in stage.toasts
-
-
-async def test_a_command_whose_file_is_new_works_and_a_wrong_name_is_said(tmp_path: Path) -> None:
-    stage, agents = make(tmp_path)
-    async with stage.run() as pilot:
         await enter(pilot, "/fresh")
-        await until(lambda: agents[0].sent, pilot)
+        await until(lambda: len(agents[0].sent) == 2, pilot)
         await enter(pilot, "/revview")
         await until(lambda: "Did you mean /review" in str(stage.main.notice.render()), pilot)
 

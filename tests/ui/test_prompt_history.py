@@ -11,8 +11,6 @@ from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.ui.screens.picker import PickScreen
 
-# -- history ------------------------------------------------------------------------------------------------
-
 
 def remember(stage: object, *texts: str) -> None:
     store = stage.store  # type: ignore[attr-defined]
@@ -53,9 +51,6 @@ async def test_an_edited_recalled_message_becomes_the_draft(stage: Stage) -> Non
         assert stage.main.prompt.text == "two"
         await pilot.press("down")
         assert stage.main.prompt.text == "twox"
-
-
-# -- what was not sent --------------------------------------------------------------------------------------
 
 
 async def test_every_session_keeps_what_was_written_in_it(stage: Stage) -> None:

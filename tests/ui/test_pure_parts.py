@@ -43,7 +43,15 @@ from tui_agent.plot import FREE, Series, columns, stacked
 from tui_agent.session.entries import AssistantEntry, ToolMetadata
 from tui_agent.ui.gauge_reading import with_live
 from tui_agent.ui.inbox import Inbox
-from tui_agent.ui.prompting.completion import Candidate, merged, rank_files, rank_labels, with_directories
+from tui_agent.ui.prompting.completion import (
+    Candidate,
+    Token,
+    merged,
+    rank_files,
+    rank_labels,
+    token_at,
+    with_directories,
+)
 from tui_agent.ui.prompting.paste import PasteStore
 from tui_agent.ui.screens.picker import matching
 from tui_agent.ui.terminal import title_sequence
@@ -99,6 +107,7 @@ def test_a_chip_the_user_typed_stays_text() -> None:
 
 
 def test_files_rank_by_name_before_directory() -> None:
+    assert token_at(['see @"my no'], 0, 11) == Token("mention", "my no", 0, 4, 11)
     paths = ["views/deep/other.py", "src/auth/views.py", "a/v/i/e/w/s.txt", "tests/test_views.py"]
     assert [found.label for found in rank_files("views", paths)][:2] == ["src/auth/views.py", "tests/test_views.py"]
 
@@ -121,9 +130,6 @@ def test_candidates_of_several_sources_are_one_list() -> None:
     assert len(together) == 50
     unasked = merged([rank_files("", [f"{number}.txt" for number in range(60)]), rank_labels("", agents)])
     assert [candidate.label for candidate in unasked[-2:]] == ["reviewer", "scout"]
-
-
-# -- gauge --------------------------------------------------------------------------------------------------
 
 
 sizes = st.builds(
@@ -161,9 +167,6 @@ def test_words_beside_the_gauge() -> None:
     assert extras(GaugeReading(replace(over, window_origin="catalog", estimated=False)), 0) == ["full"]
     told = [extras(GaugeReading(size, warm_until=left), 0.0)[0] for left in (300, 61, 60, 0)]
     assert told == ["warm 5m", "warm 2m", "warm 1m", "cold"]
-
-
-# -- what goes on -------------------------------------------------------------------------------------------
 
 
 def test_the_status_follows_a_run() -> None:
@@ -297,16 +300,10 @@ def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:
     assert (receiver.posted, receiver.timers) == (5, [])
 
 
-# -- keys ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("sequence", "key"), [("\x1b\r", "alt+enter"), ("\x1b[13;3u", "alt+enter"), ("\r", "enter")])
 def test_enter_with_modifiers_is_known_from_every_kind_of_terminal(sequence: str, key: str) -> None:
     events = list(XTermParser().feed(sequence))
     assert [event.key for event in events if isinstance(event, Key)] == [key]
-
-
-# -- terminal -----------------------------------------------------------------------------------------------
 
 
 def test_a_title_cannot_end_its_sequence() -> None:
@@ -334,9 +331,6 @@ def test_the_letters_of_a_long_query_are_looked_for_in_bounded_time() -> None:
 
     assert found[0] == text
     assert matching(rows, "zzz aaa", str) == []
-
-
-# -- Markdown in lists ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -198,9 +198,6 @@ async def test_a_diff_compares_the_marked_one_with_another(stage: Stage) -> None
         assert race.asked == [("diff", 1, 2)]
 
 
-# -- pictures -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("size", [(40, 12), (80, 24)])
 def test_the_form(snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
     stage = make_stage(tmp_path)

@@ -52,12 +52,7 @@ async def test_jobs_are_shown_with_their_output_and_stopped(tmp_path: Path) -> N
         await pilot.press("x")
         await stage.until_text("stopped after", pilot)
         assert not stage.harness.agent.jobs.running
-
-
-async def test_a_job_is_stopped_by_its_number_where_there_is_no_page(tmp_path: Path) -> None:
-    stage = with_job(tmp_path)
-    async with stage.run() as pilot:
-        await stage.say("start it", pilot)
+        await pilot.press("escape")
         await stage.main.controller.run("jobs", "stop 1")
         await until(lambda: stage.main.notice.message == "Job 1 was stopped.", pilot)
         await stage.main.controller.run("jobs", "stop 7")
@@ -83,9 +78,6 @@ async def test_status_tells_everything_on_one_page(tmp_path: Path) -> None:
         stage.main.controller.begin("cost")
         await stage.until_text("By kind", pilot)
         assert "all branches  $0.75" in stage.text(), "it begins at the part that was asked for"
-        await pilot.press("escape")
-        stage.main.controller.begin("status")
-        await stage.until_text("session    ", pilot)
 
 
 async def test_clear_begins_a_new_session_and_says_how_to_come_back(stage: Stage) -> None:

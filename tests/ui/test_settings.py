@@ -203,8 +203,6 @@ def test_there_is_a_row_for_every_setting_and_secrets_are_hidden(tmp_path: Path)
     assert all(row.description for row in rows)
 
 
-# -- keys ---------------------------------------------------------------------------------------------------------
-
 ACTIONS = [
     Rebindable("compact", "f4", "compact", "main"),
     Rebindable("context", "ctrl+g", "context window", "main"),
@@ -241,9 +239,6 @@ async def test_an_action_has_the_users_key_and_its_own_no_longer(tmp_path: Path)
         assert stage.app.screen is stage.main
         await pilot.press("f12")
         await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
-
-
-# -- following ----------------------------------------------------------------------------------------------------
 
 
 async def test_the_interface_follows_the_file(tmp_path: Path) -> None:

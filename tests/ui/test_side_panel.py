@@ -125,9 +125,6 @@ async def test_running_jobs_are_listed_until_they_end(tmp_path: Path) -> None:
         await until(lambda: "Background jobs" not in panel_text(stage), pilot)
 
 
-# -- pure ---------------------------------------------------------------------------------------------------------
-
-
 def header(entry_id: int, parent: int | None, kind: str = "user", preview: str = "") -> EntryHeader:
     return EntryHeader(entry_id, parent, kind, preview or f"{kind} {entry_id}", 1, 0, 10)
 
@@ -141,19 +138,6 @@ TREE = [
     header(6, 3),
     header(7, 6, "assistant"),
 ]
-
-
-def test_the_path_is_flat_and_other_branches_are_one_row_where_they_leave_it() -> None:
-    rows = outline(Headers.of(TREE), 7, {3: "green"})
-    assert [(row.entry_id, row.depth, row.on_path, row.is_leaf) for row in rows] == [
-        (2, 0, True, False),
-        (3, 0, True, False),
-        (4, 1, False, False),
-        (6, 0, True, False),
-        (7, 0, True, True),
-    ]
-    assert rows[1].label == "green"
-    assert rows[2].count == 2
 
 
 def test_what_lies_below_the_leaf_is_a_branch_and_stays_one_when_something_is_appended() -> None:

@@ -110,9 +110,6 @@ def test_no_keys_leave_the_text(text: str, keys: list[str]) -> None:
                 assert 0 <= step.selected[0] <= step.selected[1] <= len(text)
 
 
-# -- in the prompt --------------------------------------------------------------------------------------------------
-
-
 def a_stage(tmp_path: Path) -> Stage:
     return make_stage(tmp_path, settings=STILL.model_copy(update={"vim": True}))
 

@@ -85,13 +85,11 @@ def test_it_does_not_matter_where_one_begins_to_look() -> None:
 def test_calls_come_into_the_row_one_by_one_as_they_are_made() -> None:
     model = TranscriptModel(78)
     feed = LiveFeed(model)
-    heights = []
     for entry in steps("read", "read", "read", "ls", text="Done."):
         feed.append(entry)
         for index in sorted(feed.changed):
             model.remeasure(index)
         feed.changed.clear()
-        heights.append(model.heights.total)
         assert model.heights.total == len(drawn(model))
     assert drawn(model) == drawn(model_of(steps("read", "read", "read", "ls", text="Done.")))
 

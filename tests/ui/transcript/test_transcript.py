@@ -57,25 +57,16 @@ async def test_it_follows_what_is_added_until_the_user_scrolls_up() -> None:
     async with shown(list_source([answer(n, f"answer {n}") for n in range(1, 40)])) as view:
         await view.play(EntryAppended(answer(40, "the newest")))
         assert view.screen()[-1] == "  the newest"
-        await view.press("pageup")
+        view.pane.post_message(events.MouseScrollUp(view.pane, 5, 5, 0, -1, 0, False, False, False))
+        await view.settled()
         before = view.screen()
+        assert before[-1] != "  the newest"
         await view.play(EntryAppended(answer(41, "unseen")))
         assert view.screen() == before
         assert view.pane.has_new
         await view.press("end")
         assert view.screen()[-1] == "  unseen"
         assert not view.pane.has_new
-
-
-async def test_the_wheel_scrolls_and_unfollows() -> None:
-    async with shown(GeneratedSource(400)) as view:
-        before = view.screen()
-        view.pane.post_message(events.MouseScrollUp(view.pane, 5, 5, 0, -1, 0, False, False, False))
-        await view.settled()
-        assert not view.pane.following
-        step = view.screen().index(before[0])
-        assert step > 0
-        assert view.screen()[step:] == before[:-step]
 
 
 async def test_every_line_is_seen_once_on_the_way_up_through_estimates() -> None:
@@ -276,6 +267,17 @@ async def test_only_the_newest_request_can_be_made_again() -> None:
     async with shown(list_source([user(1), failed, *later])) as view:
         assert "overloaded" in view.text()
         assert "retry" not in view.text()
+
+
+async def test_a_notice_takes_the_place_of_the_one_before() -> None:
+    async with shown(list_source([user(1)])) as view:
+        view.pane.show_notice("Compacting [3]")
+        view.pane.show_notice("Compacting [2]")
+        await view.settled()
+        assert ("[3]" in view.text(), "· Compacting [2]" in view.text()) == (False, True)
+        view.pane.show_notice("")
+        await view.settled()
+        assert "Compacting" not in view.text()
 
 
 async def test_jumping_shows_and_focuses_an_entry_and_a_resize_keeps_the_place() -> None:

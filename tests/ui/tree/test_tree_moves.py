@@ -15,8 +15,6 @@ from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen
 from tui_agent.ui.screens.tree import SummarisingScreen
 from tui_agent.ui.widgets.session_view import SessionView
 
-# -- going --------------------------------------------------------------------------------------------------
-
 
 async def test_a_message_of_the_user_goes_back_into_the_prompt(stage: TreeStage) -> None:
     async with stage.opened(at="test") as pilot:
@@ -150,9 +148,6 @@ async def test_going_while_the_agent_works_asks_to_interrupt_it(tmp_path: Path) 
         assert stage.session.leaf == stage.names["fork"]
 
 
-# -- merging, forking, labels, undo, copy -------------------------------------------------------------------
-
-
 async def test_m_merges_a_summary_of_another_branch_without_moving(stage: TreeStage) -> None:
     async with stage.opened("m", notifications=True) as pilot:
         assert stage.top is stage.screen, "one's own path can't be merged"
@@ -227,9 +222,6 @@ async def test_a_session_that_can_only_be_read_can_be_looked_at(stage: TreeStage
             await pilot.press(key)
             assert stage.top is stage.screen
             assert not stage.screen.entry.display
-
-
-# -- commands -----------------------------------------------------------------------------------------------
 
 
 async def test_label_command_labels_the_leaf(stage: TreeStage) -> None:

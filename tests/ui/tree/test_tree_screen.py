@@ -11,8 +11,6 @@ from tui_agent.ui.widgets.tree.outline import LineKind
 from tui_agent.ui.widgets.tree.rows import Filter
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
 
-# -- looking ------------------------------------------------------------------------------------------------
-
 
 async def test_arrows_move_fold_and_jump(stage: TreeStage) -> None:
     names = stage.names
@@ -127,9 +125,6 @@ async def test_harmful_text_is_shown_harmless(tmp_path: Path) -> None:
             assert stage.tree.render_line(y).cell_length == stage.tree.scrollable_content_region.width
 
 
-# -- searching ----------------------------------------------------------------------------------------------
-
-
 async def test_n_goes_from_hit_to_hit_and_around(stage: TreeStage) -> None:
     names = stage.names
     async with stage.opened("home", "slash") as pilot:
@@ -153,9 +148,6 @@ async def test_a_search_says_what_the_filter_hides(stage: TreeStage) -> None:
     async with stage.opened("ctrl+o", "slash") as pilot:
         await write(pilot, "make")
         await until(lambda: "nothing found, 18 hidden by the filter" in str(stage.screen.heading.content), pilot)
-
-
-# -- mouse --------------------------------------------------------------------------------------------------
 
 
 async def test_a_click_selects_and_a_double_click_goes(stage: TreeStage) -> None:
