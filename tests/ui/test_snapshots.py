@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from rich.style import Style
 from textual.color import Color
-from textual.pilot import Pilot
 from textual.theme import BUILTIN_THEMES
 
 from tests.support.thoroughness import pictures
@@ -38,11 +37,7 @@ PICTURES = pictures(
 @pytest.mark.parametrize(("name", "size", "theme"), PICTURES)
 def test_picture(snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, int], theme: str) -> None:
     stage = scene_stage(tmp_path, name, theme=theme)
-
-    async def act(pilot: Pilot[Any]) -> None:
-        await play(stage, pilot, name)
-
-    assert snap_compare(stage.app, terminal_size=size, run_before=act)
+    assert snap_compare(stage.app, terminal_size=size, run_before=lambda pilot: play(stage, pilot, name))
 
 
 def test_a_picture_without_colour_still_tells_everything_apart(
@@ -50,11 +45,7 @@ def test_a_picture_without_colour_still_tells_everything_apart(
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     stage = scene_stage(tmp_path, "ask_edit")
-
-    async def act(pilot: Pilot[Any]) -> None:
-        await play(stage, pilot, "ask_edit")
-
-    assert snap_compare(stage.app, run_before=act)
+    assert snap_compare(stage.app, run_before=lambda pilot: play(stage, pilot, "ask_edit"))
 
 
 DECORATION = {"rule", "quote-bar", "focus", "standing-sent", "match", "match-current"}
