@@ -199,6 +199,16 @@ async def test_git_in_the_project_is_not_the_git_that_is_run(attack: Attack, mon
     assert await branch(attack.project) == "main"
     assert attack.ran == ""
     assert Path(find_program("rg", outside=attack.project) or "/").is_absolute()
+    # Neither does a link choose it, wherever it leads.
+    (attack.project / "chosen").symlink_to("/bin/sh")
+    beside = attack.project.parent / "beside"
+    beside.mkdir()
+    (beside / "led").symlink_to(attack.project / "git")
+    monkeypatch.setenv("PATH", os.pathsep.join([str(attack.project), str(beside)]))
+    assert find_program("chosen") is not None
+    assert find_program("led") is not None
+    assert find_program("chosen", outside=attack.project) is None
+    assert find_program("led", outside=attack.project) is None
 
 
 def test_git_is_told_no_key(attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
