@@ -21,7 +21,6 @@ from pathlib import Path
 
 import psutil
 
-from tests.model.overflows import OVERFLOWS
 from tests.support.model_script import Call, Fault, Recorded, Turn, status
 from tests.support.model_server import ModelServer
 from tests.support.place import PROMPT_HINT, Place
@@ -112,7 +111,9 @@ BEHAVIOURS: dict[str, Turn | Callable[[random.Random], Turn]] = {
     "error 401": status(401, "who are you?"),
     "error 400": status(400, "\x1b[31mno\x00"),
     "error 404": status(404, "no such model"),
-    "too long": lambda chance: status((over := chance.choice(OVERFLOWS)).status, over.message, code=over.code),
+    "too long": status(400, "maximum context length is 128000 tokens", code="context_length_exceeded"),
+    "too long for Anthropic": status(400, "prompt is too long: 213462 tokens > 200000 maximum"),
+    "too long for llama.cpp": status(400, "the request exceeds the available context size, try increasing it"),
     "silent": Turn(fault=Fault("silent")),
     "stalls": Turn("one two three four", fault=Fault("stall", after=2)),
     "cut at once": Turn("gone", fault=Fault("cut")),
