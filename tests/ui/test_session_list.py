@@ -42,7 +42,7 @@ def listed(tmp_path: Path, **more: object) -> Stage:
 
 async def test_a_search_shows_the_entries_and_goes_to_one(tmp_path: Path) -> None:
     stage = listed(tmp_path)
-    session = make_session(stage.store, "first words", "deep inside: a zebra", "more", "a zebra again")
+    session = make_session(stage.store, "first words", "deep inside: a [b]zebra[/]\x1b]0;", "more", "a zebra again")
     make_session(stage.store, "something else")
     make_session(stage.store, "and more")
     async with stage.run((100, 24)) as pilot:
@@ -50,7 +50,7 @@ async def test_a_search_shows_the_entries_and_goes_to_one(tmp_path: Path) -> Non
         rows = await found(stage, pilot, "zebra", 3)
         assert "first words" in rows[0]
         assert rows[1].strip().startswith("#4 a zebra again")
-        assert rows[2].strip().startswith("#2 deep inside: a zebra")
+        assert rows[2].strip().startswith("#2 deep inside: a [b]zebra[/]·]0;"), "it acts on nothing"
         await pilot.press("down", "down", "enter")
         await until(lambda: len(stage.agents) == 2, pilot)
         assert stage.requests[-1] == OpenRequest(session.id, entry=2)
