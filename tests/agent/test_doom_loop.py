@@ -1,7 +1,10 @@
 from copy import deepcopy
+from pathlib import Path
 
 import pytest
 
+from tests.support.agents import make_agent
+from tests.support.scripted_client import Reply, ScriptedClient
 from tests.support.session_paths import PathBuilder
 from tui_agent.agent.doom_loop import (
     CHECKED_CHARS,
@@ -12,7 +15,10 @@ from tui_agent.agent.doom_loop import (
     find_repetition,
     was_refused,
 )
-from tui_agent.session.entries import ToolMetadata, ToolStatus
+from tui_agent.agent.events import AnswerDelta, Decision, Notice, PermissionAnswer, PermissionAsked, ReasoningProgress
+from tui_agent.agent.permissions import Action, Rule
+from tui_agent.app.permission_text import question
+from tui_agent.session.entries import AssistantEntry, ToolMetadata, ToolStatus, UserEntry
 
 
 def pending(build: PathBuilder, tool="bash", arguments=None):
@@ -159,16 +165,85 @@ def test_a_text_that_repeats_itself_is_stopped_soon(unit):
     [
         SENTENCE * 3,
         "".join(f"{row * 16:08x}: 0000 0000 0000 0000 0000 0000 0000 0000  ................\n" for row in range(200)),
-        "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n" * 64,
         "```\n" + "[0, 0, 0, 0, 0, 0, 0, 0],\n" * 100,
         "+" + "-" * 78 + "+\n" + ("|" + " " * 78 + "|\n") * 24,
-        "Row, row, row your boat,\nGently down the stream,\n" * 8,
-        "".join(f"Step {n}: I will check the file once more. " for n in range(340)),
         '{"name": "item", "state": "ok", "values": [0, 0, 0], "is new": false},\n' * 80,
-        "la la la " * 20,
         "",
     ],
 )
 def test_a_text_that_says_something_new_is_left_alone(text):
     assert not any(find_repetition(text[:end]) for end in range(CHECKED_CHARS, len(text) + 1, CHECKED_CHARS))
     assert find_repetition(text) is None
+
+
+ONCE_MORE = "I will look at the file once more, because the error may come from there. "
+BEGINNING = "The test fails in line 12. "
+
+
+def replies(times: int = 1) -> ScriptedClient:
+    return ScriptedClient([*([Reply(BEGINNING + ONCE_MORE * 400)] * times), Reply("It was the cache.")])
+
+
+@pytest.mark.parametrize("part", ["text", "reasoning"])
+async def test_it_is_stopped_cut_and_asked_about(tmp_path: Path, part: str) -> None:
+    said = {part: BEGINNING + ONCE_MORE * 400}
+    note = PermissionAnswer(Decision.DENY, note="Look at the cache.")
+    harness = make_agent(tmp_path, [Reply(**said), Reply("It was the cache.")], answer=note, rules=())
+
+    ended = await harness.say("why does it fail?")
+
+    asked = next(event.request for event in harness.events if isinstance(event, PermissionAsked))
+    path = harness.agent.session.active_path()
+    stopped, answer = (entry for entry in path if isinstance(entry, AssistantEntry))
+    told = next(entry for entry in path if isinstance(entry, UserEntry) and entry.synthetic == "repeating")
+    assert ended.reason == "done"
+    assert question(asked) == "The model is repeating itself. Let it continue?"
+    assert asked.reason.startswith("the same 74 characters")
+    assert ONCE_MORE.strip() in asked.loop[0] * 2
+    assert stopped.interrupted
+    assert sum(len(getattr(p, "text", "")) for p in stopped.parts) < 7_000
+    streamed = (event.text for event in harness.events if isinstance(event, AnswerDelta | ReasoningProgress))
+    assert len("".join(streamed).partition(answer.text)[0]) < len(BEGINNING) + 1_500
+    assert "Look at the cache." in told.text
+    assert answer.text == "It was the cache."
+
+
+async def test_a_yes_lets_it_go_on_and_always_stops_asking(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, replies(2), answer=PermissionAnswer(Decision.SESSION), rules=())
+    await harness.say("go")
+    assert len([event for event in harness.events if isinstance(event, PermissionAsked)]) == 1
+    answers = [entry for entry in harness.agent.session.active_path() if isinstance(entry, AssistantEntry)]
+    assert answers[1].text.count(ONCE_MORE.strip()) == 400
+
+
+async def test_stop_ends_the_run(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, replies(), answer=PermissionAnswer(Decision.STOP), rules=())
+    ended = await harness.say("go")
+    assert ended.reason == "stopped"
+    assert "the model is repeating itself: the same 74 characters" in (ended.error or "")
+
+
+async def test_without_anybody_to_ask_the_second_time_ends_the_run(tmp_path: Path) -> None:
+    rules = (Rule("doom_loop", "*", Action.DENY, "default"),)
+    harness = make_agent(tmp_path, replies(3), rules=rules)
+    ended = await harness.say("go")
+    assert ended.reason == "stopped"
+    assert any("repeating itself" in event.message for event in harness.events if isinstance(event, Notice))
+
+
+@pytest.mark.parametrize("decision", [Decision.ONCE, Decision.DENY])
+async def test_whoever_answers_each_time_gets_no_run_without_end(tmp_path: Path, decision: Decision) -> None:
+    client = replies(60)
+    harness = make_agent(tmp_path, client, answer=PermissionAnswer(decision), rules=())
+    ended = await harness.say("go")
+    assert ended.reason == "stopped"
+    assert len(client.requests) == 5
+    assert (await harness.say("go on all the same")).reason == "stopped"
+    assert len(client.requests) == 10, "a word of the user's begins anew"
+
+
+async def test_an_answer_that_repeats_itself_is_a_step(tmp_path: Path) -> None:
+    client = replies(60)
+    harness = make_agent(tmp_path, client, answer=PermissionAnswer(Decision.ONCE), rules=(), max_steps=2)
+    ended = await harness.say("go")
+    assert (ended.reason, ended.steps, len(client.requests)) == ("step_limit", 2, 2)

@@ -76,12 +76,6 @@ def test_in_the_sandbox_any_command_runs_unasked(project: Path, command: str, mo
     assert verdict(command, project, mode=mode) is not Action.ALLOW
 
 
-@pytest.mark.parametrize("command", ["git commit -m x", "git add . && pytest"])
-def test_what_is_known_to_change_more_than_its_mode_asks_before(project: Path, command: str) -> None:
-    found = [verdict(command, project, boxed=True, mode=mode) for mode in ("build", "auto-edit", "plan")]
-    assert found == [Action.ASK, Action.ASK, Action.DENY]
-
-
 def test_who_allows_edits_lets_commands_edit(project: Path) -> None:
     rules = rules_from_table({"edit": "allow"}, "user")
     assert verdict("ruff format src", project, rules, boxed=True) is Action.ALLOW

@@ -202,14 +202,6 @@ async def test_escape_stops_it_and_leaves_the_path_alone(tmp_path: Path) -> None
     await harness.agent.aclose()
 
 
-async def test_with_automatic_compaction_off_nothing_is_prepared(tmp_path: Path) -> None:
-    client = Slow(Steady(999, summary=SUMMARISED))
-    off = ContextSettings(compaction=CompactionSettings(auto=False), prune=PruneSettings(when="off"))
-    harness = a_harness(tmp_path, client, settings=off)
-    assert (await harness.say("Read everything.")).reason == "stopped"
-    assert not client.summaries
-
-
 @pytest.mark.parametrize(
     ("total", "per_step", "threshold", "kept"),
     [

@@ -15,6 +15,7 @@ from tests.support.request_sizes import request_size
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.thoroughness import NIGHTLY
+from tests.tools.test_read import png
 from tui_agent.agent.compactor import CompactionOutcome
 from tui_agent.agent.events import (
     AgentEvent,
@@ -27,10 +28,20 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.pruning import Moment
-from tui_agent.context.request import ModelRequest, request_bytes
-from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
+from tui_agent.context.request import ImageRef, ModelRequest, request_bytes
+from tui_agent.context.settings import CompactionSettings, ContextSettings, ImageSettings, PruneSettings
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, FilePart, PruneEntry, Usage, UserEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    FilePart,
+    ImagePart,
+    PruneEntry,
+    TextPart,
+    ToolResultEntry,
+    Usage,
+    UserEntry,
+)
 from tui_agent.session.session import Session
 
 SUMMARY = "## Goal\nKeep the build green.\n\n## Next Steps\n1. Go on with the next file.\n"
@@ -200,21 +211,6 @@ async def test_nothing_stands_still_while_long_plans_are_made(tmp_path: Path, mo
     assert places == {"plan_prune": False, "plan_compaction": False, "plan_commit": False}
 
 
-async def test_a_prune_leaves_the_other_branch_alone(tmp_path: Path) -> None:
-    worker = Worker(40)
-    harness = at_work(tmp_path, worker, window=100_000)
-    await harness.say("Read everything.")
-    leaf = harness.session.leaf
-    assert await harness.agent.prune() > 0
-    assert isinstance(harness.path()[-1], PruneEntry)
-    results = harness.results()
-    assert all("cleared" not in entry.output for entry in results), "outputs themselves never change"
-    await harness.agent.navigator.go(leaf)
-    worker.steps = 0
-    await harness.say("go on")
-    assert "content cleared" not in request_bytes(worker.requests[-1]).decode()
-
-
 async def test_instructions_that_eat_the_window_are_named_before_the_first_answer(tmp_path: Path) -> None:
     small = make_agent(tmp_path, [Reply("Hello.")], window=4_096)
     await small.say("hi")
@@ -375,3 +371,62 @@ async def test_files_in_hand_come_back_from_disk_after_a_compaction(
     assert {part.text for part in files} == {"1\tall of it is new"}
     for request in worker.requests:
         validate(request)
+
+
+def images(request: ModelRequest) -> int:
+    return sum(isinstance(part, ImageRef) for message in request.messages for part in message.content)
+
+
+def draw(tmp_path: Path, count: int, size: tuple[int, int] = (8, 8)) -> list[Call]:
+    (tmp_path / "project").mkdir(exist_ok=True)
+    for number in range(count):
+        (tmp_path / "project" / f"{number}.png").write_bytes(png(*size) + bytes([number]))
+    return [Call("read", json.dumps({"path": f"{number}.png"})) for number in range(count)]
+
+
+def limited(**fields: float) -> ContextSettings:
+    return ContextSettings(images=ImageSettings(**fields))
+
+
+async def test_images_read_one_after_another_never_pass_the_setting(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, [*(Reply(calls=(call,)) for call in draw(tmp_path, 25)), Reply("All seen.")])
+    await harness.say("Look at all of them.")
+    assert [images(request) for request in harness.client.requests] == [*range(21), *range(10, 15)]
+    (prune,) = harness.entries(PruneEntry)
+    assert (len(prune.targets), prune.reason) == (11, "too many images")
+    told = harness.client.requests[-1].messages
+    assert any("0.png" in message.text and "recall" in message.text for message in told if message.role == "tool")
+
+
+async def test_a_message_with_more_than_are_allowed_says_so(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, [Reply("I see none.")], settings=limited(max_count=3))
+    blobs = [harness.store.put_blob(png(8, 8) + bytes([number])) for number in range(5)]
+    images_sent = (ImagePart(blob=blob, mime="image/png", width=8, height=8, path=f"{blob[:4]}.png") for blob in blobs)
+    harness.agent.submit((TextPart(text="look"), *images_sent))
+    await harness.ended()
+    assert images(harness.client.requests[0]) == 0
+    (notice,) = harness.of(Notice)
+    assert "5 new images are not sent: a request holds at most 3 images" in notice.message
+
+
+async def test_a_pruned_image_is_recalled_as_an_image(tmp_path: Path) -> None:
+    calls = draw(tmp_path, 3)
+    found: list[int] = []
+
+    def script(request: ModelRequest) -> Reply:
+        step = len(client.requests)
+        if step <= 3:
+            return Reply(calls=(calls[step - 1],))
+        if step == 4:
+            found.extend(entry.id for entry in harness.path() if isinstance(entry, ToolResultEntry))
+            return Reply(calls=(Call("recall", json.dumps({"what": f"#{found[0]}"})),))
+        return Reply("Seen.")
+
+    client = ScriptedClient(script)
+    harness = make_agent(tmp_path, client, settings=limited(max_count=2))
+    await harness.say("Look.")
+    results = harness.results()
+    assert found[0] in harness.entries(PruneEntry)[0].targets
+    assert results[3].attachments == results[0].attachments
+    assert images(client.requests[-1]) == 2
+    assert not harness.of(CompactionEnded)

@@ -86,12 +86,6 @@ def test_front_matter_with_a_colon_in_a_value_is_read_all_the_same(tmp_path: Pat
 # -- the list ---------------------------------------------------------------------------------------------------
 
 
-def test_the_list_names_each_skill_on_a_line_of_its_own() -> None:
-    rows = [Skill(name, f"for {name}", Path("/s"), "b") for name in ("a", "b")]
-    assert list_skills(rows, "Intro.", 100, count) == "<skills>\nIntro.\n- a: for a\n- b: for b\n</skills>"
-    assert list_skills([], "Intro.", 100, count) == ""
-
-
 @pytest.mark.parametrize("number", [3, 30, 300])
 @pytest.mark.parametrize("budget", [60, 240, 2_000])
 def test_the_list_stays_within_its_budget(number: int, budget: int) -> None:

@@ -1,14 +1,18 @@
-"""What the format a model is spoken to in changes of its requests: images in results, reasoning, the cache's hour."""
+"""What a model's format, its server and its refusals tell of it changes its requests."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.agents import make_agent
+from tests.support.list_server import ListServer
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.context.projection import ModelTraits
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.directory import CatalogDirectory
+from tui_agent.model.keys import Keys
 from tui_agent.model.route import Router
+from tui_agent.model.served import ServedModel
+from tui_agent.model.settings import ModelSettings
 from tui_agent.session.entries import Usage
 
 CLAUDE = "anthropic/claude-opus-5-5"
@@ -53,3 +57,59 @@ def after(*minutes: int) -> Iterator[int]:
     """Yield how long each message waits, the first not at all."""
     yield 0
     yield from minutes
+
+
+MODEL = "openai/gpt-4.1"
+
+
+def learning(path: Path, url: str | None = None) -> CatalogDirectory:
+    settings = {MODEL: ModelSettings(base_url=url)} if url else {}
+    return CatalogDirectory(Catalog(settings), path)
+
+
+def test_what_one_gateway_taught_is_not_the_models_elsewhere(tmp_path: Path) -> None:
+    learnt, gateway = tmp_path / "learnt.json", "https://name:word@llm.example.com/v1"
+    learning(learnt, gateway).learn_window(MODEL, 8_192)
+    assert learning(learnt, gateway).learn_alternating(MODEL)
+
+    assert learning(learnt, gateway).limits(MODEL).window == 8_192
+    assert learning(learnt, gateway).traits(MODEL).alternating_roles
+    for elsewhere in (None, "https://other.example.com/v1"):
+        assert learning(learnt, elsewhere).limits(MODEL).window > 100_000
+        assert not learning(learnt, elsewhere).traits(MODEL).alternating_roles
+    assert "word" not in learnt.read_text()
+
+
+def test_a_learnt_window_ends_when_the_server_says_another(tmp_path: Path) -> None:
+    url = "http://127.0.0.1:8080/v1"
+    known = learning(tmp_path / "learnt.json", url)
+    known.learn_window(MODEL, 2_048)
+    again = learning(tmp_path / "learnt.json", url)
+    assert (again.info(MODEL).context_window, again.info(MODEL).origin) == (2_048, "learnt")
+
+    catalog = Catalog({MODEL: ModelSettings(base_url=url)})
+    catalog.served.keep(url, {"any": ServedModel(name="any", window=8_192)})
+    restarted = CatalogDirectory(catalog, tmp_path / "learnt.json")
+
+    # A private server that has one model serves it under every name.
+    assert (restarted.limits(MODEL).window, restarted.limits(MODEL).origin) == (8_192, "server")
+
+
+async def test_a_local_server_is_asked_when_work_begins_but_not_what_the_settings_say(tmp_path: Path) -> None:
+    row = {"id": "smol", "owned_by": "llamacpp", "meta": {"n_ctx": 4_096}}
+    caps = {"chat_template_caps": {"supports_tools": False}}
+    with ListServer({"/v1/models": {"data": [row]}, "/props": caps}) as server:
+        url = f"{server.url}/v1"
+        models = {MODEL: ModelSettings(base_url=url), "openai/set": ModelSettings(base_url=url, context_window=9_000)}
+        catalog = Catalog(models)
+        known = CatalogDirectory(catalog, None, keys=lambda: Keys({}, models=models))
+
+        await known.refresh("openai/set")
+        assert server.asked == []
+        await known.refresh(MODEL)
+        await known.refresh(MODEL)
+
+    assert [path for path, _headers in server.asked].count("/v1/models") == 1
+    assert (known.limits(MODEL).window, known.limits(MODEL).origin) == (4_096, "server")
+    assert not known.traits(MODEL).tools
+    assert known.traits("openai/gpt-4.1-mini").tools

@@ -194,12 +194,8 @@ async def test_the_example_command_works(tmp_path: Path) -> None:
     (tmp_path / "config/commands").symlink_to(EXAMPLES / "commands")
     made = agent(tmp_path)
     project = write(tmp_path / "project/CONTRIBUTING.md", "Use tabs.").parent
-    for arguments in (
-        ["init", "-q"],
-        ["add", "."],
-        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "1"],
-    ):
-        subprocess.run(["git", *arguments], cwd=project, check=True)
+    commit = "git init -q && git add . && git -c user.name=a -c user.email=a@b commit -qm 1"
+    subprocess.run(["sh", "-c", commit], cwd=project, check=True)
     write(project / "CONTRIBUTING.md", "Use spaces.")
     prepared = await message_of(made, "review")
     assert "1 file changed" in text(prepared)

@@ -10,11 +10,8 @@ from tui_agent.model.demo import DemoClient, create_demo_workspace
 from tui_agent.model.demo_script import load_script
 from tui_agent.model.protocol import (
     ErrorKind,
-    Finished,
     ModelError,
-    ReasoningDelta,
     TextDelta,
-    ToolCallDelta,
     ToolCallReady,
     UsageReport,
 )
@@ -86,14 +83,6 @@ async def test_continue_repeats_the_step_that_was_interrupted(talk: Conversation
     assert "All tests pass" in (await talk.answer())[0]
 
 
-async def test_a_remark_in_the_middle_is_acknowledged_and_the_task_goes_on(talk: Conversation) -> None:
-    await talk.step("run the tests", "OK")
-    text, calls = await talk.step("<system-reminder>The user wrote: explain it\n</system-reminder>")
-    assert "explain it" in text
-    assert "All tests pass" in text
-    assert calls == ()
-
-
 async def test_without_the_tool_it_needs_it_says_so(talk: Conversation) -> None:
     talk.tools = TOOLS[:1]
     text, calls = await talk.step("run the tests")
@@ -114,19 +103,6 @@ async def test_it_summarises_and_names_sessions_when_the_program_asks(talk: Conv
     assert "## Goal" in (await talk.step("Summarise the conversation so far."))[0]
     talk.messages = [message("system", "Give this session a title of a few words.")]
     assert "subtotal" in (await talk.answer())[0]
-
-
-async def test_the_stream_is_whole_and_ends_as_providers_end_it(talk: Conversation) -> None:
-    _, calls = await talk.step("fix the bug")
-    kinds = [type(event) for event in talk.events]
-    assert kinds[-2:] == [UsageReport, Finished]
-    assert kinds.count(TextDelta) > 5
-    assert ReasoningDelta in kinds
-    assert talk.events[-1].reason == "tool_calls"
-    for index, call in enumerate(calls):
-        written = [event for event in talk.events if isinstance(event, ToolCallDelta) and event.index == index]
-        assert "".join(event.arguments for event in written) == call.arguments
-        assert {event.call_id for event in written} == {call.call_id}
 
 
 async def test_usage_grows_and_what_was_sent_before_comes_from_the_cache(talk: Conversation) -> None:

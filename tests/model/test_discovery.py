@@ -35,10 +35,8 @@ async def asked(answers: dict[str, Any], provider: str = "openai", path: str = "
         ({"max_model_len": 40_960}, 40_960),
         ({"max_context_length": 131_072, "loaded_context_length": 4_096}, 4_096),
         ({"meta": {"n_ctx_train": 32_768}}, 32_768),
-        ({"max_input_tokens": 200_000}, 200_000),
         ({"context_length": 1_000_000, "top_provider": {"context_length": 262_144}}, 262_144),
         ({"context_length": "a lot"}, None),
-        ({}, None),
     ],
 )
 async def test_windows_in_every_form(row: dict[str, Any], window: int | None) -> None:

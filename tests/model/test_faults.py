@@ -23,13 +23,10 @@ LIMIT = 30.0
     ("code", "kind"),
     [
         (401, ErrorKind.AUTH),
-        (402, ErrorKind.QUOTA),
         (404, ErrorKind.NOT_FOUND),
         (413, ErrorKind.CONTEXT_OVERFLOW),
-        (422, ErrorKind.INVALID_REQUEST),
         (429, ErrorKind.RATE_LIMIT),
         (500, ErrorKind.OVERLOADED),
-        (529, ErrorKind.OVERLOADED),
     ],
 )
 async def test_statuses(

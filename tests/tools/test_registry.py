@@ -38,12 +38,9 @@ def test_schemas_are_short_and_hold_only_what_every_provider_takes() -> None:
     [
         (" Read ", "read"),
         ("functions.read", "read"),
-        ("default_api:read", "read"),
         ("read_file", "read"),
         ("execute_bash", "bash"),
-        ("str-replace", "edit"),
         ("list_dir", "ls"),
-        ("Search", "grep"),
     ],
 )
 def test_names_from_other_programs(name: str, meant: str) -> None:
@@ -63,13 +60,10 @@ def test_an_unknown_tool_is_guessed() -> None:
         '{"path": "a", "offset": "10", "limit": null}',
         '{"file_path": "a", "offset": 10.0}',
         '{"path": "a", "offset": 10, "description": "look at it"}',
-        '{"Path": ["a"], "offset": 10}',
         '{"target_file": "a", "offset": 10}',
         '{"path": "a", "offset": 10, "limit": null,}',
         '```json\n{"path": "a", "offset": 10}\n```',
         '{"path": "a", "offset": 10}}',
-        "{'path': 'a', 'offset': 10, 'limit': None}",
-        '{"arguments": {"path": "a", "offset": 10}}',
         '{"name": "read", "arguments": {"path": "a", "offset": 10}}',
         '{"path": "a", "start_line": 10}',
         '{"path": "a", "view_range": [10, -1]}',
@@ -86,7 +80,6 @@ def test_what_models_get_wrong_without_meaning_anything_else(text: str) -> None:
         ('{"path": "a", "view_range": [5, 9]}', 5, 5),
         ('{"path": "a", "line_start": "5", "line_end": "5"}', 5, 1),
         ('{"path": "a", "limit": 0}', 1, None),
-        ('{"path": "a", "limit": -1}', 1, None),
     ],
 )
 def test_other_ways_to_name_lines(text: str, offset: int, limit: int | None) -> None:
@@ -108,15 +101,11 @@ def test_commas_and_brackets_in_strings_stay() -> None:
         ("read", "{}", r"read: path is missing\. Fields: path \(string, required\), offset \(integer\)"),
         ("read", '{"path": "a", "offset": "ten"}', "offset: input should be a valid integer"),
         ("read", '{"path": "a", "color": 1}', "color is not a field"),
-        ("read", '{"path": null}', "path: input should be a valid string"),
         ("edit", '{"path": "a", "edits": [{"old": "x"}]}', r"^edit: edits\.0\.new is missing\. Fields"),
         ("edit", '{"path": "a", "content": "x"}', "content is not a field, to replace a whole file use write"),
         ("bash", '{"command": "ls", "cwd": "src"}', "cwd is not a field, begin the command with cd DIR &&"),
         ("read", '{"path": "a"} {"path": "b"}', "more than one JSON object in the arguments; send a call for each"),
-        ("read", '{"path": "a"', "they break off after 12 characters"),
         ("read", "{'path': 'a", "not valid JSON"),
-        ("write", '"a.py"', "not valid JSON"),
-        ("read", '{"paths": ["a", "b"]}', "path: input should be a valid string"),
         (
             "edit",
             '{"path": "a", "edits": []}',
@@ -124,7 +113,6 @@ def test_commas_and_brackets_in_strings_stay() -> None:
         ),
         ("bash", '{"command": "ls', "not valid JSON: they break off after 15 characters. Send less at once"),
         ("bash", '{"command": "echo \\ud83d"}', "half of a surrogate pair"),
-        ("bash", "null", "must be one JSON object"),
         ("bash", '{"command": "x", "timeout": 0}', "timeout: input should be greater than 0"),
         pytest.param("bash", "[" * 100_000, "not valid JSON", id="nesting"),
         pytest.param(

@@ -9,11 +9,9 @@ from tests.support.parsed import parsed
 from tests.support.session_paths import PathBuilder
 from tui_agent.agent.permissions import Action, parse_rule
 from tui_agent.context.files import file_operations
-from tui_agent.context.preserved import Budgets, Summarised, carry
 from tui_agent.context.pruning import PruneRules, Superseded, plan_prune, superseded_results
 from tui_agent.context.settings import PruneSettings
 from tui_agent.context.view import resolve
-from tui_agent.session.entries import SummaryDetails
 from tui_agent.session.tool_traits import ToolTraits, TraitsByName
 from tui_agent.tools.registry import BUILTIN, builtin_tools, find_tool, tool_traits
 
@@ -52,16 +50,6 @@ def test_a_new_tool_says_that_it_reads_or_changes_the_file_it_names() -> None:
     assert file_operations(path, new()).read == file_operations(path, new()).modified == ()
     assert file_operations(path, new(reads=True)).read == ("a.py",)
     assert file_operations(path, new(writes=True)).modified == ("a.py",)
-
-
-def test_a_new_tool_says_that_its_result_outlives_a_summary() -> None:
-    def kept(tools: TraitsByName) -> list[str]:
-        found = Summarised(twice().path, file_operations([], tools), tools)
-        budgets = Budgets(user_messages=0, anchors=0, files=0, state=20_000)
-        return [item.tool for item in carry(found, SummaryDetails(), budgets, len).state]
-
-    assert kept(new()) == []
-    assert kept(new(state="list")) == ["lookup"]
 
 
 def test_other_programs_names_mean_one_tool_each() -> None:

@@ -67,10 +67,6 @@ def origins(before: str, after: str) -> dict[str, list[int | None]]:
 BEFORE = "a\nx\nb\nx\nc\n"
 
 
-def test_the_same_problem_once_more_is_told_where_it_is_new() -> None:
-    assert new_problems(at(2, 4), at(2, 3, 5), {"app.py": [0, 1, None, 2, 3, 4]}) == at(3)
-
-
 def test_lines_named_in_messages_may_move_too() -> None:
     before = at(9, message='error: Name "f" already defined on line 3 [no-redef]')
     after = at(11, message='error: Name "f" already defined on line 5 [no-redef]')

@@ -86,16 +86,6 @@ async def test_instructions_are_kept_within_a_budget_that_is_told(place):
         assert "left out" not in whole
 
 
-async def test_descriptions_are_whole_up_to_a_length_that_is_told(talking):
-    chart = next(tool for tool in talking.hub.offered(10**9, lambda _schema: 1) if tool.name == "talk_chart")
-    description = chart.schema().description
-    assert len(description) > MAX_DESCRIPTION - 100
-    assert "characters were left out]" in description
-    assert description.rpartition("\n")[0].endswith(("anything.", "of", "a", "chart", "Draw"))
-    [row] = [row for row in talking.hub.status()[0].tools if row.own == "chart"]
-    assert row.omitted == len(LONG.strip()) - MAX_DESCRIPTION
-
-
 async def test_messages_of_a_server_are_kept_from_a_level_on(talking):
     await talking.call("talk_shout", text="mind the gap")
     await until(lambda: bool(talking.hub.status()[0].messages))
@@ -105,6 +95,14 @@ async def test_messages_of_a_server_are_kept_from_a_level_on(talking):
         'voice: {"said": "mind the gap"}',
     )
     assert '[warning] voice: {"said": "mind the gap"}' in row.log.read_text()
+
+
+async def test_descriptions_are_whole_up_to_a_length_that_is_told(talking):
+    chart = next(tool for tool in talking.hub.offered(10**9, lambda _schema: 1) if tool.name == "talk_chart")
+    description = chart.schema().description
+    assert "characters were left out]" in description
+    [row] = [row for row in talking.hub.status()[0].tools if row.own == "chart"]
+    assert row.omitted == len(LONG.strip()) - MAX_DESCRIPTION
 
 
 async def test_a_template_is_offered_and_its_resources_can_be_read(talking):

@@ -4,14 +4,17 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.wire_rounds import Heard, first_path, read, request_of, route_to, second_body
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
 from tui_agent.model.errors import RETRIED, classify
 from tui_agent.model.protocol import ErrorKind, PromptProgress
 from tui_agent.model.wires import chat
-from tui_agent.model.wires.wire import WireFailure
+from tui_agent.model.wires.wire import MAX_TOKENS, WireFailure, usage_of
 from tui_agent.session.effort import Effort
+from tui_agent.session.entries import Usage
 
 MODEL = "groq/some-model"
 
@@ -91,12 +94,6 @@ def test_how_much_to_think_is_told_the_providers_own_way(model: str, effort: Eff
 def test_the_session_is_the_key_of_the_cache() -> None:
     route = route_to("xai/grok-x", wire="chat")
     assert chat.call(ask(model="xai/grok-x", session="s1"), route).headers == {"x-grok-conv-id": "s1"}
-
-
-def test_a_users_options_stand_above_what_is_sent_otherwise() -> None:
-    sent = body(ask(max_output_tokens=7), options={"temperature": 0.5, "max_completion_tokens": 9})
-
-    assert (sent["temperature"], sent["max_completion_tokens"]) == (0.5, 9)
 
 
 def test_mistral_gets_ids_it_takes_and_the_same_ones_again() -> None:
@@ -328,3 +325,27 @@ def test_an_answer_without_a_reason_for_its_end(
         with pytest.raises(WireFailure) as failed:
             hear(*chunks, model=model, done=done, **settings)
         assert failed.value.failure.cause == "closed"
+
+
+def test_cached_tokens_are_taken_out_of_the_prompt() -> None:
+    reported = {"prompt": 1000, "completion": 50, "cache_read": 600, "cache_write": 300, "reasoning": 20}
+
+    assert usage_of(reported) == Usage(input=100, output=50, cache_read=600, cache_write=300, reasoning=20)
+
+
+def test_a_prompt_smaller_than_the_cached_part_counts_the_rest() -> None:
+    assert usage_of({"prompt": 10, "completion": 1, "cache_read": 600}) == Usage(input=10, output=1, cache_read=600)
+
+
+_ODD = st.one_of(st.none(), st.integers(), st.floats(), st.text(max_size=3), st.booleans(), st.lists(st.integers()))
+
+
+@given(st.dictionaries(st.sampled_from(["prompt", "completion", "cache_read", "cache_write", "reasoning"]), _ODD))
+def test_whatever_is_reported_nothing_odd_comes_out(reported: dict[str, object]) -> None:
+    usage = usage_of(reported)
+
+    if usage is not None:
+        numbers = (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning)
+        assert all(0 <= number <= MAX_TOKENS for number in numbers)
+        assert usage.prompt > 0
+        assert usage.reasoning <= usage.output

@@ -172,7 +172,6 @@ def test_a_document_instead_of_a_stream_is_read() -> None:
     [
         ("end_turn", "stop"),
         ("max_tokens", "length"),
-        ("model_context_window_exceeded", "length"),
         ("refusal", "content_filter"),
         ("pause_turn", "pause"),
         ("a_reason_of_tomorrow", "stop"),
@@ -199,7 +198,6 @@ def test_a_window_that_is_full_before_a_word_was_said_is_an_overflow() -> None:
     ("kind", "ours"),
     [
         ("overloaded_error", ErrorKind.OVERLOADED),
-        ("timeout_error", ErrorKind.NETWORK),
         ("authentication_error", ErrorKind.AUTH),
         ("billing_error", ErrorKind.QUOTA),
     ],

@@ -270,20 +270,6 @@ def test_calls_written_at_once_are_told_by_their_ids_where_there_are_no_numbers(
     assert [call.arguments for call in heard.calls] == ['{"a": 1}', '{"b": 2}']
 
 
-def test_texts_of_two_messages_that_come_mixed_are_all_shown() -> None:
-    output = [THOUGHT, message(2, "One two."), message(3, "Three four.")]
-    events = stream(response(output), pieces=2)
-    first = [event for event in events if event.get("output_index") == 1]
-    second = [event for event in events if event.get("output_index") == 2]
-    mixed = [event for pair in zip(first, second, strict=True) for event in pair]
-    others = [event for event in events if event not in first + second]
-
-    heard = read(encoded([*others[:-1], *mixed, others[-1]]))
-
-    assert heard.text.split() == ["One", "Three", "two.", "four."]
-    assert [item.get("type", "message") for item in replayed(heard)] == ["message"]
-
-
 def test_a_servers_last_word_is_enough_where_everything_was_closed() -> None:
     events = stream(response([message(1, "Hi.")]))[:-1]
     closed = encoded(events) + b"data: [DONE]\n\n"
