@@ -135,9 +135,6 @@ async def test_an_image_that_was_dropped_is_named(tmp_path: Path, project: Path)
     assert not any(file.path == "new.txt" for file in lost.files)
 
 
-# -- A session's patch, applied to a fresh clone of an odd project, gives the same bytes and modes ---------------------
-
-
 LINES = "seq 1 40 > a"
 ROWS = {  # name: what makes the project, what the session runs
     "a new file": ("", "mkdir -p d/e/f; echo x > d/e/f/new"),

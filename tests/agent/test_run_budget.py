@@ -94,9 +94,6 @@ async def test_a_run_without_a_screen_says_so_and_has_an_exit_code_for_it(
     assert harness.of(RunEnded)[-1].budget == kind
 
 
-# -- The title of a session: the first message at once, a small model's after the first run, never over the user's -----
-
-
 SMALL = "test/small"
 
 

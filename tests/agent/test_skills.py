@@ -37,9 +37,6 @@ def agent_with(tmp_path: Path, *replies: Reply, **arguments):
     return make_agent(tmp_path, client, knowledge=loaded, tools=tools, **arguments), client
 
 
-# -- which ------------------------------------------------------------------------------------------------------
-
-
 def test_skills_of_project_and_user_are_found_and_the_nearest_wins(tmp_path: Path) -> None:
     skill(tmp_path / "project/.agents/skills", "one", body="project one")
     skill(tmp_path / "project/.claude/skills", "two")
@@ -83,9 +80,6 @@ def test_front_matter_with_a_colon_in_a_value_is_read_all_the_same(tmp_path: Pat
     assert knowledge(tmp_path).skills["pdf"].description == "Use when: the user has a PDF"
 
 
-# -- the list ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("number", [3, 30, 300])
 @pytest.mark.parametrize("budget", [60, 240, 2_000])
 def test_the_list_stays_within_its_budget(number: int, budget: int) -> None:
@@ -108,9 +102,6 @@ async def test_skills_that_come_and_go_wait_for_the_next_cache_break(tmp_path: P
     has = [any(tool.name == "skill" for tool in request.tools) for request in client.requests]
     assert has == [False, False, True, True]
     assert harness.kinds().count("system") == 2
-
-
-# -- loading ----------------------------------------------------------------------------------------------------
 
 
 async def test_the_model_loads_a_skill_and_gets_its_text_and_where_its_files_are(tmp_path: Path) -> None:
@@ -142,9 +133,6 @@ async def test_the_user_has_a_skill_used_with_its_text_beside_the_request(tmp_pa
     assert knowledge(tmp_path).skill_message("other", "") is None
 
 
-# -- kept -------------------------------------------------------------------------------------------------------
-
-
 def carried(*entries, state: int = 1_000) -> list[tuple[str, str, str]]:
     budgets = Budgets(user_messages=100, anchors=100, files=100, state=state)
     details = carry(Summarised(list(entries), FileOperations(), tool_traits()), SummaryDetails(), budgets, count)
@@ -168,9 +156,6 @@ def test_a_skill_over_the_budget_leaves_its_name_and_how_to_get_it_back() -> Non
 def test_skills_and_entries_in_a_message_are_no_files_that_were_read() -> None:
     parts = tuple(FilePart(path=path, text="x") for path in ("skill:pdf", "#12", "src/a.py"))
     assert file_operations([UserEntry(id=1, parts=parts)], tool_traits()).read == ("src/a.py",)
-
-
-# -- the example ------------------------------------------------------------------------------------------------
 
 
 async def test_the_example_skill_works(tmp_path: Path) -> None:

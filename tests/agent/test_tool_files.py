@@ -96,9 +96,6 @@ def live(stage: Stage) -> str:
     return "".join(event.text for event in stage.harness.of(ToolOutput))
 
 
-# -- what a file is ---------------------------------------------------------------------------------------------
-
-
 async def test_typed_functions_with_a_docstring_are_tools(stage: Stage) -> None:
     stage.write(
         "import os\n"
@@ -224,9 +221,6 @@ async def test_a_project_that_is_not_trusted_offers_none(stage: Stage) -> None:
     stage.trusted = False
     assert (await stage.load()).tools == ()
     assert stage.files.problems == ()
-
-
-# -- what may be done -------------------------------------------------------------------------------------------
 
 
 @works
@@ -382,9 +376,6 @@ async def test_where_a_sandbox_is_required_nothing_of_a_file_runs_without(stage:
     assert (await stage.load()).tools == ()
     assert "it is broken" in stage.files.problems[0]
     assert not (stage.root / "ran").exists()
-
-
-# -- bad files --------------------------------------------------------------------------------------------------
 
 
 BAD_FILES = [

@@ -33,9 +33,6 @@ async def filled(tmp_path: Path, template: str, arguments: str = "") -> str:
     return text(await message_of(agent(tmp_path), "try", arguments))
 
 
-# -- which ------------------------------------------------------------------------------------------------------
-
-
 def test_commands_come_from_the_user_and_the_project_and_the_users_win(tmp_path: Path) -> None:
     write(tmp_path / "config/commands/review.md", "---\ndescription: mine\nargument-hint: [X]\n---\nmine")
     write(tmp_path / "project/.claude/commands/review.md", "theirs")
@@ -57,9 +54,6 @@ def test_a_bad_file_is_said_and_left_out(tmp_path: Path) -> None:
     problem = loaded.take_problems()
     assert "1st.md" in problem
     assert "empty.md" in problem
-
-
-# -- filling in -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -104,9 +98,6 @@ async def test_model_and_agent_go_with_the_message(tmp_path: Path) -> None:
         await message_of(agent(tmp_path), "try")
 
 
-# -- trust ------------------------------------------------------------------------------------------------------
-
-
 async def test_a_projects_command_runs_something_only_where_it_is_trusted(tmp_path: Path) -> None:
     write(tmp_path / "project/.tui-agent/commands/run.md", "Ran !`touch ran; echo it`")
     write(tmp_path / "project/.tui-agent/commands/say.md", "Just text")
@@ -116,9 +107,6 @@ async def test_a_projects_command_runs_something_only_where_it_is_trusted(tmp_pa
     assert not (tmp_path / "project/ran").exists()
     assert text(await message_of(untrusted, "say")) == "Just text"
     assert text(await message_of(agent(tmp_path, trusted=lambda: True), "run")) == "Ran it"
-
-
-# -- typed ------------------------------------------------------------------------------------------------------
 
 
 async def test_a_message_that_begins_with_a_name_is_that_command(tmp_path: Path) -> None:
@@ -184,9 +172,6 @@ async def test_a_changed_file_counts_at_once(tmp_path: Path) -> None:
     assert text(await message_of(made, "try")) == "Two now"
     path.unlink()
     assert await message_of(made, "try") is None
-
-
-# -- the example ------------------------------------------------------------------------------------------------
 
 
 async def test_the_example_command_works(tmp_path: Path) -> None:

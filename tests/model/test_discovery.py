@@ -26,9 +26,6 @@ async def asked(answers: dict[str, Any], provider: str = "openai", path: str = "
         return await ask(Server(provider_of(provider), AddressSetting(f"{server.url}{path}")), seconds=PATIENT)
 
 
-# -- what they say ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("row", "window"),
     [
@@ -151,9 +148,6 @@ async def test_a_server_that_says_nothing_of_use_is_told_in_a_word(answers: dict
         await asked(answers)
 
 
-# -- whom to ask --------------------------------------------------------------------------------------------------
-
-
 def who(environ: dict[str, str], **settings: Any) -> dict[str, dict[str, str]]:
     """Return the servers that are asked, with what they are told."""
     models, providers = settings.get("models", {}), settings.get("providers", {})
@@ -209,9 +203,6 @@ def test_what_is_of_ones_own_network(host: str) -> None:
     assert not is_private("")
 
 
-# -- what is kept -------------------------------------------------------------------------------------------------
-
-
 async def test_answers_are_kept_with_their_age_and_without_secrets(tmp_path: Path) -> None:
     clock = [1_000_000.0]
     path = tmp_path / "servers.json"
@@ -249,9 +240,6 @@ def test_answers_that_cannot_be_read_are_asked_for_anew(tmp_path: Path, text: st
     path.write_text(text)
 
     assert ServedModels(path).answer("http://a") is None
-
-
-# -- servers nobody named -----------------------------------------------------------------------------------------
 
 
 async def test_servers_and_their_windows_are_found() -> None:

@@ -293,8 +293,6 @@ def test_spans_and_how_they_are_spoken() -> None:
     assert words == ["1 s", "45 s", "10 min", "2 h 5 min", "3 days"]
 
 
-# -- as providers really sent them -----------------------------------------------------------------------------
-
 MEANT = {
     "is not found for API version": ErrorKind.NOT_FOUND,
     "does not exist": ErrorKind.NOT_FOUND,

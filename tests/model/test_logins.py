@@ -55,9 +55,6 @@ def found(kept: Logins, provider: str = "openai") -> str | None:
     return None if key is None else key.key
 
 
-# -- keeping --------------------------------------------------------------------------------------------------------
-
-
 def test_a_key_is_kept_in_a_file_for_its_owner_alone_and_removed_again(tmp_path: Path) -> None:
     kept = logins(tmp_path)
     assert kept.keep("openai", KEY) == str(kept.path)
@@ -121,9 +118,6 @@ def test_a_damaged_file_is_no_key_and_is_replaced(tmp_path: Path, text: str) -> 
     assert found(kept) == KEY
 
 
-# -- what counts ----------------------------------------------------------------------------------------------------
-
-
 def test_settings_count_before_the_environment_and_that_before_a_login(tmp_path: Path) -> None:
     kept = logins(tmp_path)
     kept.keep("openai", KEY)
@@ -146,8 +140,6 @@ def test_a_request_is_sent_with_it_and_a_missing_one_names_the_way(tmp_path: Pat
     kept.keep("anthropic", KEY)
     assert router.route("anthropic/claude-sonnet-5").secret_headers() == {"x-api-key": KEY}
 
-
-# -- trying ---------------------------------------------------------------------------------------------------------
 
 WANTED = {
     "openai": ("authorization", f"Bearer {KEY}"),

@@ -55,9 +55,6 @@ async def signed_in(server: LoginServer, logins: Logins, **changes: Any) -> Logi
     return login
 
 
-# -- a code entered elsewhere -------------------------------------------------------------------------------------
-
-
 async def test_a_code_is_shown_and_asked_about_until_it_was_entered(server: LoginServer) -> None:
     async with device(server) as attempt:
         assert attempt.code == "WDJB-MJHT"
@@ -121,9 +118,6 @@ async def test_a_server_without_a_code_is_told(server: LoginServer, answer: dict
         await device(server).__aenter__()
 
 
-# -- a browser ------------------------------------------------------------------------------------------------------
-
-
 async def test_a_browser_brings_tokens_and_nobody_else_can(server: LoginServer) -> None:
     provider = at(server, "chatgpt")
     assert provider.sign_in is not None
@@ -139,9 +133,6 @@ async def test_a_browser_brings_tokens_and_nobody_else_can(server: LoginServer) 
         assert (await waiting).key == server.access
     assert provider.key_header(server.access)["chatgpt-account-id"] == "account-7"
     assert [given["code"] for _path, given in server.posts] == [CODE]
-
-
-# -- renewing -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -188,9 +179,6 @@ async def test_two_programs_renew_one_after_the_other(server: LoginServer, tmp_p
     found = logins.find("github_copilot")
     assert found is not None
     assert found.key == server.access
-
-
-# -- in a run -------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -266,9 +254,6 @@ async def test_giving_a_request_up_does_not_lose_what_renews(
     assert (found.key, found.refresh) == (server.access, f"renews-{server.access}")
 
 
-# -- signing out ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "status", "words"),
     [("chatgpt", 200, ""), ("chatgpt", 500, "status 500"), ("github_copilot", 200, "github.com/settings/applications")],
@@ -283,9 +268,6 @@ async def test_signing_out_gives_tokens_back_where_one_can(
     assert bool(told) is bool(words)
     given = [given["token"] for path, given in server.posts if path == "/revoke"]
     assert given == (["renews-it"] if name == "chatgpt" else [])
-
-
-# -- a key from a browser ---------------------------------------------------------------------------------------
 
 
 def attempt(server: LoginServer, *, seconds: float = 20) -> BrowserSignIn:

@@ -57,9 +57,6 @@ def only(running: Jobs) -> JobState:
     return state
 
 
-# -- start, look, stop ----------------------------------------------------------------------------------------
-
-
 async def test_a_job_goes_on_after_its_call_until_it_is_stopped(space: Workspace, running: Jobs, pids: Path) -> None:
     result = await background(space, f"echo up; echo $$ > {pids}; exec sleep 300")
     state = only(running)
@@ -181,8 +178,6 @@ async def test_old_jobs_leave_the_list(space: Workspace, running: Jobs, monkeypa
     assert [state.id for state in running] == [3, 4, 5] or [state.id for state in running] == [4, 5]
 
 
-# -- what a command leaves behind -------------------------------------------------------------------------------
-
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to this program")
 
 PYTHON_FORK = """
@@ -284,9 +279,6 @@ async def test_orphans_that_ended_do_not_pile_up(
     assert zombies_among(children_of(os.getpid())) == []
 
 
-# -- output ---------------------------------------------------------------------------------------------------
-
-
 async def test_what_was_not_looked_at_in_time_is_counted_and_stored_at_the_end(
     space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,8 +313,6 @@ async def test_changes_are_announced(space: Workspace, monkeypatch: pytest.Monke
     await space.jobs.aclose()
     assert seen[-1] == (False, 3)
 
-
-# -- runaway jobs ---------------------------------------------------------------------------------------------
 
 WRITE = "echo $$ >> {pids}; "
 RUNAWAYS = {

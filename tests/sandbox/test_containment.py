@@ -197,9 +197,6 @@ async def test_the_shell_is_never_the_projects(tmp_path: Path, *, held: bool) ->
     assert not mark.exists()
 
 
-# -- what a project and the user bring along ----------------------------------------------------------------------
-
-
 @EVERY_MODE
 async def test_a_projects_hook_runs_in_the_sandbox_of_the_mode(box: Contained, view: View) -> None:
     box.file(".ssh/id", "canary-key", at=box.home)
@@ -337,9 +334,6 @@ def test_what_a_projects_settings_start_is_sandboxed(tmp_path: Path) -> None:
         "one": ("x", False),
         "two": ("z", True),
     }
-
-
-# -- directories of the sandbox's own ----------------------------------------------------------------------------
 
 
 class Owner:

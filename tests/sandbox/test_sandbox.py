@@ -15,8 +15,6 @@ from tui_agent.sandbox import Grants, View
 pytestmark = needs_layer
 
 
-# -- what is not there ----------------------------------------------------------------------------------------
-
 SECRETS = (
     ".bashrc", ".profile", ".zshrc", ".bash_history", ".psql_history", ".mysql_history", ".node_repl_history",
     ".ssh/id_rsa", ".ssh/id_ed25519", ".aws/credentials", ".azure/msal.json", ".gnupg/secring.gpg", ".kube/config",
@@ -139,9 +137,6 @@ async def test_temporary_files_stay_for_the_session_and_are_its_own(box: Contain
     ]  # fmt: skip
 
 
-# -- secrets of the project -----------------------------------------------------------------------------------
-
-
 @LIVE
 async def test_secrets_of_the_project_are_empty_until_they_are_opened(box: Contained, live: bool) -> None:
     env = box.file(".env", "KEY=canary\n")
@@ -201,9 +196,6 @@ async def test_commits_leave_keys_as_they_are(box: Contained) -> None:
     key.write_text("a key for tests\n")
     await box.run(f"git add -A; {commit}", writes)
     assert ".env" not in (await box.run("git ls-files")).output.split(), "what is new and hidden is left out"
-
-
-# -- what changes ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -371,9 +363,6 @@ async def test_a_path_outside_that_is_missed_is_wanted(project: Contained) -> No
     assert new.read_text() == "x\n"
 
 
-# -- repositories ---------------------------------------------------------------------------------------------
-
-
 async def test_a_path_that_the_system_refuses_to_look_at_is_not_wanted(project: Contained, tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0)
     for path in (f"/{'x' * 300}", tmp_path / "closed/x", "~nobody-of-that-name/x"):
@@ -475,9 +464,6 @@ async def test_a_password_in_the_settings_of_a_repository_is_not_shown_and_git_w
         assert "ghp_" not in ran.output
         assert ran.output.count("github.com/a/b") == 3
     assert "ghp_" in (box.root / ".git/config").read_text()
-
-
-# -- jobs, homes, leftovers -----------------------------------------------------------------------------------
 
 
 async def test_a_job_makes_its_output_directory_and_sees_sources_change(project: Contained) -> None:

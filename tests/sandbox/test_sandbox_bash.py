@@ -120,9 +120,6 @@ async def test_stopping_a_command_ends_all_of_it_and_leaves_nothing(bench: Bench
     assert bench.box.layers() == []
 
 
-# -- where there is none --------------------------------------------------------------------------------------
-
-
 def without(bench: Bench, **settings: object) -> None:
     bench.box.state = NONE
     bench.box.reset(**settings)

@@ -147,9 +147,6 @@ async def test_what_is_no_request_of_a_proxy_ends_the_connection(proxy: Proxy, l
     assert await said(proxy, proxy.open(Gateway(frozenset({EVERY_HOST}))), line) == ""
 
 
-# -- from the sandbox -----------------------------------------------------------------------------------------
-
-
 CONNECT = "python3 -c 'import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 3)' {host} {port}"
 FETCH = "python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=9).read())' {url}"
 

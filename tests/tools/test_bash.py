@@ -27,9 +27,6 @@ def pids(space: Workspace) -> Iterator[Path]:
     kill_all(path)
 
 
-# -- ordinary commands --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("command", "output", "code"),
     [
@@ -97,9 +94,6 @@ async def test_a_directory_that_is_gone(space: Workspace) -> None:
         await BASH.run(BashInput(command="true"), context)
 
 
-# -- background ---------------------------------------------------------------------------------------------
-
-
 async def test_a_background_child_survives_its_next_output(space: Workspace, pids: Path) -> None:
     """Its output is read on after the call: a closed pipe would end it."""
     go, done = space.root / "go", space.root / "done"
@@ -108,8 +102,6 @@ async def test_a_background_child_survives_its_next_output(space: Workspace, pid
     go.touch()
     await eventually(done.exists, "the background process did not survive its output")
 
-
-# -- stopping -----------------------------------------------------------------------------------------------
 
 SPAWN = "sleep 300 & echo $! >> {pids}; (sleep 300 & echo $! >> {pids}; wait) & echo $! >> {pids}; "
 STUBBORN = "trap '' TERM INT HUP; "

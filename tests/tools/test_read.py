@@ -201,9 +201,6 @@ async def test_what_the_system_makes_up_is_not_read_to_its_end(
     assert space.reads.changed_since(path) is False
 
 
-# -- noticing that a file changed ------------------------------------------------------------------------------
-
-
 def test_content_counts_and_time_does_not(space: Workspace) -> None:
     path = space.file("a.txt", "one")
     space.reads.note(path)

@@ -131,8 +131,6 @@ def test_titles_are_a_few_words() -> None:
     assert TOOLS["grep"].title(parse_arguments(TOOLS["grep"], '{"pattern": "x"}')) == "x"
 
 
-# -- a tool whose schema comes from outside ------------------------------------------------------------------------
-
 SCHEMA = ToolSchema(
     name="tracker_search",
     description="Search issues.",

@@ -67,9 +67,6 @@ async def test_a_list_is_taken_whole_or_not(space: Workspace, todos: str) -> Non
         await space.call(TodoTool(), todos=todos)
 
 
-# -- on a path ------------------------------------------------------------------------------------------------
-
-
 def test_the_last_result_is_the_list() -> None:
     build = PathBuilder()
     build.user("go")
@@ -106,9 +103,6 @@ def test_a_branch_summary_carries_the_list_of_the_branch() -> None:
     assert current_todos(build.path) == TODOS
     build.branch_summary("another", 12)
     assert current_todos(build.path) == TODOS
-
-
-# -- through a compaction -------------------------------------------------------------------------------------
 
 
 def carried(text: str, tokens: int) -> tuple[StateText, ...]:

@@ -85,8 +85,6 @@ def tool(settings: FetchSettings = LOOPBACK, resolve: fetching.Resolve | None = 
     return WebFetchTool(WebClient(settings, resolve or names(), lambda _address: None, **more))
 
 
-# -- what is read ---------------------------------------------------------------------------------------------
-
 PAGE = """<!doctype html><html><head><title>The page</title><style>p {color: red}</style>
 <script>steal()</script></head><body><nav><a href="/">Home</a> <a href="/all">Everything</a></nav>
 <main><h1>Heading<a class="headerlink" href="#x">¶</a></h1><p>Some <b>bold</b> text,
@@ -160,9 +158,6 @@ async def test_binary_is_described(space: Workspace, server: WebServer) -> None:
     assert not space.blobs
 
 
-# -- limits ---------------------------------------------------------------------------------------------------
-
-
 async def test_only_the_first_bytes_are_read(space: Workspace, server: WebServer) -> None:
     server.answers["/big"] = answer("x\n" * 500_000, "text/plain")
     result = await space.call(
@@ -213,9 +208,6 @@ async def test_failures_are_told(space: Workspace, server: WebServer, page: byte
     server.answers["/x"] = page
     with pytest.raises(ToolError, match=words):
         await space.call(tool(), url=f"http://docs.test:{server.port}/x")
-
-
-# -- where it may go ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -346,9 +338,6 @@ async def test_a_proxy_of_the_users_is_used(space: Workspace, server: WebServer)
             WebFetchTool(WebClient(FetchSettings(), proxy=lambda _address: f"http://127.0.0.1:{server.port}")),
             url="http://169.254.169.254/latest",
         )
-
-
-# -- pages ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,6 @@ def one(old: str, new: str, **more: bool) -> list[dict[str, object]]:
     return [{"old": old, "new": new, **more}]
 
 
-# -- write --------------------------------------------------------------------------------------------------
-
-
 async def test_write_creates_directories(space: Workspace) -> None:
     result = await space.call(WRITE, path="a/b/c.txt", content="x\ny\n")
     assert (space.root / "a/b/c.txt").read_text() == "x\ny\n"
@@ -69,9 +66,6 @@ async def test_a_file_with_two_names_keeps_both(space: Workspace) -> None:
     os.link(path, space.root / "b.txt")
     await space.call(EDIT, path="a.txt", edits=one("1", "2"))
     assert (space.root / "b.txt").read_text() == "2\n"
-
-
-# -- edit ---------------------------------------------------------------------------------------------------
 
 
 async def test_edits_apply_in_order_and_are_shown_with_line_numbers(space: Workspace) -> None:

@@ -232,9 +232,6 @@ async def test_a_command_of_the_users_runs_without_one_too(tmp_path: Path) -> No
     )
 
 
-# -- which checkers ------------------------------------------------------------------------------------------
-
-
 def names(path: Path, root: Path, **settings: Any) -> list[str]:
     return [check.name for check in checks_for(path, root, DiagnosticSettings.model_validate(settings))]
 
@@ -262,9 +259,6 @@ def test_names_of_files_are_quoted(tmp_path: Path) -> None:
     path = tmp_path / "a; rm -rf b'.txt"
     (check,) = checks_for(path, tmp_path, DiagnosticSettings(commands={"*.txt": "cat {files}"}))
     assert check.command([path])[2] == """cat './a; rm -rf b'"'"'.txt'"""
-
-
-# -- real ones ------------------------------------------------------------------------------------------------
 
 
 async def _real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], call: Call) -> Harness:

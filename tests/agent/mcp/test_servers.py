@@ -276,9 +276,6 @@ async def test_a_process_killed_from_outside_is_noticed_without_a_call(place: Pl
     await until(lambda: len(place.pids()) == 2 and place.state() is ServerState.READY)
 
 
-# -- How servers are configured and named ------------------------------------------------------------------------------
-
-
 OURS = {"tracker": McpServerSettings(command="ours")}
 
 

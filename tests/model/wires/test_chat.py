@@ -43,9 +43,6 @@ def body(request: ModelRequest, **settings: Any) -> dict[str, Any]:
     return chat.call(request, route_to(request.model, **settings)).body
 
 
-# -- the request --------------------------------------------------------------------------------------------
-
-
 def test_a_server_of_ones_own_tells_how_much_of_the_prompt_it_read() -> None:
     assert body(ask(model="openai/qwen3"), base_url="http://localhost:8080/v1")["return_progress"] is True
     assert "return_progress" not in body(ask(model="openai/gpt-4o"), base_url="http://localhost:8080/v1")
@@ -118,8 +115,6 @@ def test_cache_marks_stand_on_text_and_leave_no_trace_where_they_were() -> None:
     assert part.pop("cache_control") == {"type": "ephemeral", "ttl": "1h"}
     assert marked == bare
 
-
-# -- reasoning ----------------------------------------------------------------------------------------------
 
 DETAIL = {"type": "reasoning.text", "index": 0, "format": "anthropic-claude-v1"}
 
@@ -199,9 +194,6 @@ def test_what_only_looks_like_a_tag_is_text_and_one_after_reasoning_in_a_field(t
     assert hear(*(delta(content=letter) for letter in text), delta("stop")).text == text
     after = hear(delta(reasoning_content="hm"), delta(content=f"<think>{text}"), delta("stop"))
     assert (after.reasoning, after.text) == ("hm", f"<think>{text}")
-
-
-# -- the answer ---------------------------------------------------------------------------------------------
 
 
 def piece(arguments: object, **fields: Any) -> dict[str, Any]:

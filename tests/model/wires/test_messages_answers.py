@@ -164,9 +164,6 @@ def test_a_document_instead_of_a_stream_is_read() -> None:
     assert turn[:2] == document["content"][:2]
 
 
-# -- why it ended -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("reason", "ours"),
     [
@@ -189,9 +186,6 @@ def test_a_refusal_says_why() -> None:
 
 def test_a_window_that_is_full_before_a_word_was_said_is_an_overflow() -> None:
     assert error_of(stream(begin(), *finish("model_context_window_exceeded"))).kind is ErrorKind.CONTEXT_OVERFLOW
-
-
-# -- errors -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -254,9 +248,6 @@ def test_whatever_a_server_sends_is_read_or_refused_and_never_a_crash(data: st.D
     except WireFailure:
         return
     second_body(messages, route_to(MODEL), heard)
-
-
-# -- usage --------------------------------------------------------------------------------------------------
 
 
 def test_a_server_that_tells_no_usage_has_none() -> None:

@@ -71,9 +71,6 @@ def kinds(turn: dict[str, Any]) -> list[str]:
     return [block["type"] for block in turn["content"]]
 
 
-# -- the rules of the interface -----------------------------------------------------------------------------
-
-
 @st.composite
 def requests(draw: st.DrawFn) -> ModelRequest:
     """Draw the request of any path to any model, with any settings."""
@@ -140,9 +137,6 @@ def test_a_tool_with_alternatives_at_its_top_is_told_as_one_object() -> None:
     assert "description" not in tool
 
 
-# -- results ------------------------------------------------------------------------------------------------
-
-
 def test_without_tools_allowed_they_are_still_told() -> None:
     sent = body(asked(OPUS, tools=(GET,), tool_choice="none"))
     assert sent["tool_choice"] == {"type": "none"}
@@ -163,9 +157,6 @@ def test_an_image_that_is_lost_or_of_another_kind_is_told_of() -> None:
     request = asked(OPUS, Message("user", images), blobs={"there": b"II"})
     texts = [block["text"] for block in body(request)["messages"][0]["content"]]
     assert texts == ["[image: no longer available]", "[image: image/tiff can't be sent]"]
-
-
-# -- thinking -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -238,9 +229,6 @@ def test_only_anthropics_own_address_is_asked_for_what_others_refuse() -> None:
     assert set(gateway.headers) == {"anthropic-version"}
 
 
-# -- what goes back -----------------------------------------------------------------------------------------
-
-
 def test_sessions_that_went_through_litellm_keep_their_signatures() -> None:
     turn = body(asked(OPUS, say(), answer(THOUGHT, SECRET, text="Yes.", calls=1, key="thinking_blocks"), result()))
     assert turn["messages"][1]["content"][:2] == [THOUGHT, SECRET]
@@ -290,9 +278,6 @@ def test_thinking_from_before_a_change_stays_away_from_models_that_check_it() ->
     assert goes_back(summary) == [False, True]
 
 
-# -- the provider's cache -----------------------------------------------------------------------------------
-
-
 def marks(sent: dict[str, Any]) -> list[tuple[str, Any]]:
     blocks = [*sent.get("system", ()), *(block for turn in sent["messages"] for block in turn["content"])]
     return [(block["type"], block["cache_control"]) for block in blocks if "cache_control" in block]
@@ -311,9 +296,6 @@ def test_the_last_four_marks_stand_and_none_where_they_are_not_taken() -> None:
 
 def test_thinking_is_never_marked() -> None:
     assert marks(body(asked(OPUS, say(), replace(answer(THOUGHT), cache=True), say()))) == []
-
-
-# -- settings -----------------------------------------------------------------------------------------------
 
 
 def test_the_users_own_fields_are_laid_over_and_tools_of_the_provider_added() -> None:

@@ -168,9 +168,6 @@ def test_signatures_go_back_byte_for_byte(recording: Recording) -> None:
         assert json.dumps(signature) in sent
 
 
-# -- Anthropic's format ------------------------------------------------------------------------------------------
-
-
 def blocks_in(body: bytes) -> list[dict[str, Any]]:
     """Return an answer's content blocks, put together by the documentation's rules and nothing else."""
     blocks: list[dict[str, Any]] = []
@@ -225,9 +222,6 @@ def test_the_next_request_sends_every_block_back_where_it_was_and_later_ones_onl
     for before, after in zip(turns, second, strict=False):
         sent = [sent_back(block) for block in before["content"]]
         assert [sent_back(block) for block in after["content"]][: len(sent)] == sent
-
-
-# -- OpenAI's Responses ------------------------------------------------------------------------------------------
 
 
 def items_back(recording: Recording, *, with_reasoning: bool = True) -> tuple[dict[str, Any], list[dict[str, Any]]]:

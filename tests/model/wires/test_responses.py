@@ -39,9 +39,6 @@ def body_of(*messages: Message, model: str = MODEL, **fields: Any) -> Item:
     return responses.call(ModelRequest(model, messages or (user(),), **fields), route(model)).body
 
 
-# -- what is asked --------------------------------------------------------------------------------------------
-
-
 def test_nothing_is_stored_and_reasoning_is_asked_for_encrypted_and_summed_up() -> None:
     body = body_of(user(), tools=(READ,), session="session-1", max_output_tokens=500)
 
@@ -122,9 +119,6 @@ def test_images_stand_in_messages_and_in_results() -> None:
     ]
 
 
-# -- what comes back ------------------------------------------------------------------------------------------
-
-
 def test_parts_of_a_summary_are_shown_apart_and_half_characters_in_them_end_nothing() -> None:
     heard = answer([reasoning(1, encrypted="g", summary=["**First**", "\ud83d"]), message(2, "Done.")])
 
@@ -178,9 +172,6 @@ def test_tools_that_run_elsewhere_and_what_is_unknown_are_never_run_here() -> No
     assert [item.get("type", "message") for item in replayed(heard)] == ["web_search_call", "message"]
 
 
-# -- reasoning and its place ----------------------------------------------------------------------------------
-
-
 def test_reasoning_stays_away_from_a_text_that_changed() -> None:
     back = replayed(answer([THOUGHT, message(2, "The answer is 4.")]), text="[cleared]")
 
@@ -194,9 +185,6 @@ def test_a_blob_of_another_format_is_left_out() -> None:
     for blob in (*foreign, *odd):
         said = Message("assistant", (ContentText("Hello"),), reasoning=(blob,))
         assert body_of(user(), said)["input"][1:] == [{"type": "message", "role": "assistant", "content": "Hello"}]
-
-
-# -- servers that do otherwise --------------------------------------------------------------------------------
 
 
 def test_a_body_without_a_stream_is_a_whole_answer() -> None:
@@ -281,9 +269,6 @@ def test_a_servers_last_word_is_enough_where_everything_was_closed() -> None:
     assert caught.value.failure.cause == "closed"
 
 
-# -- failures -------------------------------------------------------------------------------------------------
-
-
 def _failure(*events: Item) -> WireFailure:
     start = stream(response([message(1, "Half an")]))[:5]
     with pytest.raises(WireFailure) as caught:
@@ -316,9 +301,6 @@ def test_an_error_in_a_body_without_a_stream_is_told() -> None:
 
     with pytest.raises(WireFailure, match="no such model"):
         reader.feed("", json.dumps({"error": {"message": "no such model", "code": "model_not_found"}}))
-
-
-# -- which models ---------------------------------------------------------------------------------------------
 
 
 RESPONSES = """
