@@ -1,4 +1,4 @@
-"""The agent of one session: what every way in (screen, headless, editor protocol) drives and listens to."""
+"""The agent of one session, driven and listened to by every way in (screen, headless, editor protocol)."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -81,7 +81,7 @@ class SessionMcp:
         return self._hub.status(counter.schema, window=directory.limits(model).window, count_text=counter.text)
 
     async def reload(self) -> None:
-        """Read the configuration anew and tell the model of the tools there are: the next request misses the cache."""
+        """Reread the configuration and tell the model which tools there are: the next request misses the cache."""
         await self._hub.reload()
         self._agent.context.head.tools_wanted = True
         text = "The model is told of the servers' tools anew with the next request"
@@ -122,7 +122,7 @@ class Agent:
         self.jobs = make_jobs(channel.emit)
         """The commands that go on in the background; they end with the agent."""
         self.files = FileRewind(self, lambda: self.tools.aclose())  # noqa: PLW0108 - made later
-        """The files of the project: what the session changed in them, and how they go along when one moves."""
+        """The files of the project: the session's changes to them, and how they go along when one moves."""
         self.tools: ToolRunner = ToolRunner(self._journal, ports, self.questions, self.jobs, self.context, self.files)
         self.mcp = SessionMcp(self)
         self._subagents = self.tools.subagents = None if ports.is_subagent else Subagents(self)
@@ -140,7 +140,7 @@ class Agent:
         self._is_project_ready = True
         channel.subscribe(self._prepare_project)
 
-    # What only a person asks for is made when it is asked for: a run of one message needs none of it.
+    # Made on first use, because only a person asks for these: a run of one message needs none of them.
 
     @property
     def counter(self) -> "TokenCounter":
@@ -161,7 +161,7 @@ class Agent:
     def keep(self, *entries: Entry, then: Callable[[], None] = lambda: None) -> None:
         """Append entries now, or before the next step of a run, so that none of them parts a call from its result.
 
-        ``then`` updates what depends on them, before their events are sent. Raises StoreError: nothing was changed.
+        ``then`` updates their dependents, before their events are sent. Raises StoreError: nothing was changed.
         """
         if not self.running:
             self._journal.append_many(entries, then)
@@ -169,7 +169,7 @@ class Agent:
         self._loop.held_back.extend(entries)
         then()
 
-    # -- what a screen shows ----------------------------------------------------------------------------------
+    # -- for screens ------------------------------------------------------------------------------------------
 
     @property
     def running(self) -> bool:
@@ -201,7 +201,7 @@ class Agent:
         spent = [*self.session.reader.costs().values(), *filter(None, [self.session.info.side_cost])]
         return sum(spent) if spent else None
 
-    # -- what a user does -------------------------------------------------------------------------------------
+    # -- the user's actions -----------------------------------------------------------------------------------
 
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
         """Send a message: it starts a run, or waits for the next step, with ``follow_up`` for the end of the run."""
@@ -285,7 +285,7 @@ class Agent:
             self.keep(ModeChangeEntry(mode=mode), then=lambda: setattr(self.context, "mode", mode))
 
     def adopt(self, adjusted: Adjustable) -> None:
-        """Follow changed settings from the next request on; what is going on ends as it began."""
+        """Follow changed settings from the next request on; work in progress keeps the old ones."""
         self.ports.adopt(adjusted)
         self.tools.gate.remove_again()
         if self._subagents is not None:
@@ -300,7 +300,7 @@ class Agent:
     ) -> "CompactionOutcome":
         """Summarise the history now; during a run before its next step or at its end. See ``ContextKeeper.compact``.
 
-        With ``boundary`` it summarises what is before that entry; during a run it is not heeded. The outcome's
+        With ``boundary`` it summarises the entries before that one; ignored during a run. The outcome's
         ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
         """
         if self.running:
@@ -343,7 +343,7 @@ class Agent:
         return entry
 
     def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"], *others: int) -> None:
-        """Change the model's view of entries from the next request on; what is edited together is undone together."""
+        """Change the model's view of entries from the next request on; edits made together are undone together."""
         self.keep(*(ContextEditEntry(target=target, action=action) for target in (target, *others)))
 
     async def warm(self) -> None:
@@ -370,7 +370,7 @@ class Agent:
             await asyncio.wait([self._run])
 
     async def aclose(self) -> None:
-        """Interrupt the run and end what it started. The session stays open; it is the caller's."""
+        """Interrupt the run and end all it started. The session stays open; it is the caller's."""
         self.interrupt()
         await self.wait_idle()
         if self.context.prepared is not None and (writing := self.context.prepared.task) is not None:

@@ -86,7 +86,7 @@ def load_specs(
     """Return the built-in agents and those of the user's and the project's ``agents`` folders, by name.
 
     A file of the same name replaces a built-in one; of two the user's own wins. The project's are left out while it is
-    not ``trusted``. What cannot be used is left out and said in ``problems``.
+    not ``trusted``. Unusable files are left out and reported in ``problems``.
     """
     files, problems = files or FileCache(folders.project), [] if problems is None else problems
     places = reversed((*folders.of_user("agents"), *folders.of_project("agents", problems)))
@@ -134,7 +134,7 @@ def _spec(path: Path, files: FileCache, folder: Folder) -> AgentSpec | None:
 
 
 def _tools(document: Document) -> tuple[str, ...] | None:
-    """Return the names of the tools. Other programs' tables of true and false, and lists of what is denied, count."""
+    """Return the names of the tools. Other programs' tables of true and false, and lists of denied tools, count."""
     value = document.fields.get("tools")
     if isinstance(value, dict):
         wanted = [str(name) for name, is_wanted in value.items() if is_wanted is True]
@@ -169,7 +169,7 @@ def _rules(document: Document, folder: Folder) -> tuple[Rule, ...]:
     except RuleError as error:
         raise DocumentError(str(error).rstrip(".")) from None
     if folder.whose:
-        # Another program's file asks for no more than it may here: what it forbids holds, what it allows does not.
+        # Another program's file may only restrict here: its denials hold, its permissions do not.
         return tuple(rule for rule in rules if rule.action is Action.DENY)
     if folder.of_project and any(rule.action is not Action.DENY for rule in rules):
         raise DocumentError("an agent that a project brings along can only deny")

@@ -1,6 +1,6 @@
 """Streams one answer of the model into one assistant entry: drafts while it comes, retries when it fails.
 
-What was visible for a quarter of a second is in the store's draft; what ends, well or badly, is an entry. An attempt
+Text visible for a quarter of a second is in the store's draft; an ended answer, good or bad, is an entry. An attempt
 that failed with content and is tried again stays in the tree beside the path, so nothing is lost and nothing doubled.
 """
 
@@ -52,8 +52,8 @@ DRAFT_SECONDS = 0.2
 """How long streamed text may wait before it is in the store; 250 ms is promised."""
 
 
-class RepeatingAnswer(Exception):  # noqa: N818 - not an error: the answer so far is kept and somebody is asked
-    """The model said the same again and again and was stopped; what it said is appended, each round but two cut."""
+class RepeatingAnswer(Exception):  # noqa: N818 - not an error: the answer so far is kept and the user asked
+    """The model kept repeating itself and was stopped; its answer is appended, each round but two cut."""
 
     def __init__(self, answer: AssistantEntry, repetition: Repetition) -> None:
         super().__init__(repetition.reason)
@@ -149,7 +149,7 @@ class Answerer:
 
     @property
     def live(self) -> LiveAnswer | None:
-        """What has been streamed of the answer so far; None between answers."""
+        """The part of the answer streamed so far; None between answers."""
         if (attempt := self._attempt) is None:
             return None
         return LiveAnswer("".join(attempt.text), "".join(attempt.reasoning), list(attempt.writing.values()))
@@ -158,7 +158,7 @@ class Answerer:
         """Send a request until it is answered and append the answer at the leaf.
 
         ``estimate`` is the program's own count of the request in tokens; ``check`` judges calls that the model wrote as
-        text. What came is appended too when it is cancelled or raises ModelError (out of retries), RepeatingAnswer.
+        text. A partial answer is appended too when cancelled or raising ModelError (out of retries), RepeatingAnswer.
         """
         number, loading = 1, 0.0
         self.unread = ""
@@ -269,7 +269,7 @@ class Answerer:
         return self._journal.append(entry, then=lambda: setattr(self, "_unsaved", None))
 
     def _set_aside(self, attempt: _Attempt, error: ModelError) -> int | None:
-        """Keep what a failed attempt had said beside the path, because the next one says it again; return its entry."""
+        """Keep a failed attempt's answer beside the path, because the next one repeats it; return its entry."""
         self._end_attempt()
         if not (attempt.text or attempt.calls):
             self._session.clear_draft()

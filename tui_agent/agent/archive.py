@@ -68,24 +68,23 @@ class SessionArchive:
     def search(self, query: str, limit: int) -> list[FoundEntry]:
         """Return the entries that fit best, best first, those that the model sees whole last.
 
-        What was cut from an output of this branch is searched too. What says the same again, and searches, are left
-        out.
+        Text cut from an output of this branch is searched too. Duplicates and searches are left out.
         """
         view = resolve(self._session.active_path())
         seen = {entry.id for entry in view.entries if view.is_open(entry.id) and not _is_cut(entry)}
         ranked = self._session.store.ranked(query, limit * _SEARCHED, self._session.id)
         ranked += [entry_id for entry_id in self._cut_with(query) if entry_id not in ranked]
         found: list[FoundEntry] = []
-        told: set[tuple[str, ...]] = set()
+        listed: set[tuple[str, ...]] = set()
         for entry_id in sorted(ranked, key=seen.__contains__):
             entry = next(iter(self._session.entries([entry_id])), None)
             text = None if entry is None or _is_recalling(entry) else self.text(entry_id)
             if entry is None or text is None:
                 continue
             lines = passage(text, query, PASSAGE_LINES)
-            if (said := (entry.kind, *(line for _, line in lines))) in told:
+            if (said := (entry.kind, *(line for _, line in lines))) in listed:
                 continue
-            told.add(said)
+            listed.add(said)
             here = self._session.on_path(entry_id)
             found.append(FoundEntry(entry_id, entry.kind, gist(entry), lines, self._beside(entry), here))
             if len(found) == limit:
@@ -105,7 +104,7 @@ class SessionArchive:
         return sorted((one for one, number in held.items() if number), key=lambda one: (-held[one], -one))
 
     def _beside(self, entry: Entry) -> str:
-        """Return what an entry belongs to, as a line: the call that a result answers, the results of an answer."""
+        """Return the entry's counterpart, as a line: the call that a result answers, the results of an answer."""
         if isinstance(entry, ToolResultEntry):
             around = self._session.entries(range(max(1, entry.id - _NEAR), entry.id))
             asked = [e for e in around if isinstance(e, AssistantEntry) and _call_of(e, entry) is not None]

@@ -1,4 +1,4 @@
-"""Puts together what every agent is made of, for the program and for who uses the library."""
+"""Puts together the parts of every agent, for the program and for users of the library."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,7 +30,7 @@ from tui_agent.web.settings import FetchSettings
 
 @dataclass(frozen=True, slots=True)
 class ModelSources:
-    """Where models, their addresses and keys come from. ``learnt`` is the file of what is learnt of them."""
+    """Where models, their addresses and keys come from. ``learnt`` is the file of facts learnt about them."""
 
     catalog: DemoCatalog
     environ: Mapping[str, str]
@@ -42,7 +42,7 @@ class ModelSources:
 
 
 class Models:
-    """What is known of models, and what sends requests to them."""
+    """Known facts about models, and the clients of them."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ def make_ports(
     fetch: FetchSettings | None = None,
     **more: Any,
 ) -> AgentPorts:
-    """Return what an agent that works in a directory needs; ``more`` are further fields of its ports."""
+    """Return the ports of an agent that works in a directory; ``more`` are further fields of them."""
     knowledge = knowledge or Knowledge()
     return AgentPorts(
         client=models.client,
@@ -105,7 +105,7 @@ def make_ports(
 
 
 def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile], list[str]]:
-    """Return the user's tool files and, in a trusted project, its own, with what is wrong with others."""
+    """Return the user's tool files and, in a trusted project, its own, with the problems of others."""
     problems: list[str] = []
     places: list[tuple[Path, Path | None]] = [(place.path, None) for place in folders.of_user("tools")]
     if trusted:
@@ -120,7 +120,7 @@ def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile]
 
 
 def hold(session: Session, *, take_over: bool = False) -> Session:
-    """Take hold of a session and bring what a crash left into order; raises SessionHeld for another program's."""
+    """Take hold of a session and repair it after a crash; raises SessionHeld for another program's."""
     session.hold(take_over=take_over)
     session.recover()
     return session

@@ -1,4 +1,4 @@
-"""Turns what a message names into parts that travel with it, and finds the files that come back after a compaction."""
+"""Turns names in a message into parts that travel with it, and finds the files that come back after a compaction."""
 
 import asyncio
 import os
@@ -52,7 +52,7 @@ class Prepared:
 class Naming:
     """The part of a message in which files may be named.
 
-    What came with a project may name files of that ``project`` only, but for those the user ``typed``.
+    Text that came with a project may name only files of that ``project``, and those the user ``typed``.
     """
 
     text: str
@@ -78,10 +78,10 @@ async def load_message(
     naming: Naming | None = None,
     named: LoadNamed | None = None,
 ) -> Prepared:
-    """Return a message's parts: its text, then what it names.
+    """Return a message's parts: its text, then the named files.
 
     A name that is no file stays text. Files are read in a thread. ``naming`` is where names are looked for, when
-    part of the text was not written by the user; ``named`` finds what is no file, and goes first for a plain word.
+    part of the text was not written by the user; ``named`` finds non-files, and goes first for a plain word.
     """
     naming = naming or Naming(text)
     source, project = naming.text, naming.project
@@ -120,7 +120,7 @@ async def load_message(
 
 
 def _entry(number: int, session: Session) -> FilePart | None:
-    """Return what tells the model of an entry: its number, which ``recall`` takes, and a line of it."""
+    """Return a note on an entry for the model: its number, which ``recall`` takes, and a line of it."""
     try:
         entry = session.entry(number)
     except (EntryNotFound, EntryDamaged):
@@ -208,7 +208,7 @@ _LEAST_ROOM = 500
 
 
 def room_for_files(size: ContextSize, settings: ContextSettings) -> int:
-    """Return the tokens that files may take after a compaction, within what it had to reach; 0 in small windows."""
+    """Return the tokens that files may take after a compaction, within its target; 0 in small windows."""
     compaction = settings.compaction
     if size.budget < compaction.files_budget:
         return 0
@@ -243,12 +243,12 @@ def _touched(recent: Sequence[Entry], view: ContextView) -> Iterator[str]:
     for entry in reversed(recent):
         if not isinstance(entry, ToolResultEntry) or entry.status is not ToolStatus.COMPLETED:
             continue
-        told = entry.metadata
-        whole = entry.id in in_view and told.truncation is None and told.known_from is None
-        for name in dict.fromkeys((*told.modified_files, *told.read_files)):
+        about = entry.metadata
+        whole = entry.id in in_view and about.truncation is None and about.known_from is None
+        for name in dict.fromkeys((*about.modified_files, *about.read_files)):
             if name not in seen:
                 seen.add(name)
-                if name in told.modified_files or not whole:
+                if name in about.modified_files or not whole:
                     yield name
 
 

@@ -118,7 +118,7 @@ class Journal:
     def append_many(self, entries: Iterable[Entry], then: Callable[[], None] = lambda: None) -> list[Entry]:
         """Append entries in one transaction, each below the one before it, and send their events in that order.
 
-        ``then`` changes what rests on them, before the events. Raises StoreError: nothing was stored.
+        ``then`` updates their dependents, before the events. Raises StoreError: nothing was stored.
         """
         saved = self.session.append_many(entries)
         then()

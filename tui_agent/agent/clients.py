@@ -53,7 +53,7 @@ class RoutedClient:
 
 @dataclass(slots=True)
 class CallCost:
-    """What some calls cost together; ``cost`` is US dollars, None when no price is known."""
+    """The total cost of some calls; ``cost`` is US dollars, None when no price is known."""
 
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
@@ -63,7 +63,7 @@ class CallCost:
 class Completion:
     """A whole answer: its text, why it ended ("error" where it broke off), the calls it asked for.
 
-    ``item`` is what the provider wants back with it, as JSON text.
+    ``item`` is JSON text that the provider wants back with it.
     """
 
     text: str = ""
@@ -77,7 +77,7 @@ async def complete(
 ) -> Completion:
     """Send a request beside the conversation and return the whole answer; raises as the client does.
 
-    What it costs is added to ``spent``, whatever comes of it; ``progress`` is given every piece of text.
+    Its cost is added to ``spent`` even if it fails; ``progress`` is given every piece of text.
     """
     answer = Completion()
     async with aclosing(client.stream(request)) as events:

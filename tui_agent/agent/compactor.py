@@ -1,7 +1,7 @@
 """Carries out compactions: asks the pure engine for a plan, a model for the summary, and commits what helps.
 
-A compaction that fails, is refused or is interrupted leaves the path as it was. What is committed has been measured
-before: the history after it is smaller, and small enough to work in.
+A compaction that fails, is refused or is interrupted leaves the path as it was. A compaction is measured before it
+is committed: the history after it is smaller, and small enough to work in.
 
 Planning and weighing read everything that is summarised. They are pure and their entries never change, so threads do
 them, and whoever types meanwhile notices nothing.
@@ -61,7 +61,7 @@ from tui_agent.tools.registry import tool_traits
 
 @dataclass(slots=True)
 class SummaryCalls:
-    """Sends calls to one model. ``progress`` is told every piece of text that comes back."""
+    """Sends calls to one model. ``progress`` is given every piece of text that comes back."""
 
     client: ModelClient
     model: str
@@ -86,7 +86,7 @@ class SummaryCalls:
             answer = await complete(self.client, request, self.spent, self.progress)
         except ModelError as error:
             if error.kind is ErrorKind.CONTEXT_OVERFLOW:
-                # Its message advises to compact, which is what this is for.
+                # Its message advises to compact, which is being done here.
                 return SummaryAnswer(error=f"the conversation is longer than {self.model} takes", too_long=True)
             return SummaryAnswer(error=error.message)
         return SummaryAnswer(answer.text, answer.finish, answer.tool_calls)
@@ -98,12 +98,12 @@ _SHORTEST = "…"
 
 @dataclass(frozen=True, slots=True)
 class CompactionOrder:
-    """A compaction to carry out. ``model`` is the conversation's, ``focus`` what the user wants the summary to keep.
+    """A compaction to carry out. ``model`` is the conversation's, ``focus`` the user's wish for the summary.
 
     ``live`` is the conversation's own next request, for a summariser that reads it from the provider's cache.
     ``summariser`` writes the summary where the settings name no model for that; empty: ``model``. ``boundary`` is the
-    entry that what is summarised ends before, where a person said so. ``keep_recent`` is how many tokens stay as they
-    are in a compaction that is prepared beside the work; None: as the settings say.
+    entry that the summarised part ends before, where a person chose one. ``keep_recent`` is how many tokens stay as
+    they are in a compaction that is prepared beside the work; None: as the settings say.
     """
 
     trigger: Trigger
@@ -131,7 +131,7 @@ class Draft:
     item: str | None = None
     """The provider's own compaction of the same messages, JSON text."""
     hook_details: str = ""
-    """What a hook wants to be kept with the entry, as JSON."""
+    """Details a hook wants kept with the entry, as JSON."""
     as_planned: bool = False
     """Only to be committed if all that the plan keeps stays: otherwise a new summary would cover more."""
 
@@ -168,7 +168,7 @@ class Compactor:
         """Models whose provider did not compact; each was said once."""
 
     async def plan(self, order: CompactionOrder) -> CompactionPlan | Refusal:
-        """Return what a compaction would do, or why there is none. Nothing is changed and no model is called."""
+        """Plan a compaction, or return why there is none. Nothing is changed and no model is called."""
         path = self._session.active_path()
         options = PlanOptions(
             tool_traits(),
@@ -218,8 +218,8 @@ class Compactor:
             plan = moved
         drafted: Draft | SummaryFailure = Draft(order, plan, answer.summary, self.size(order.model), style="hook")
         if not answer.summary:
-            told = replace(plan, instructions=answer.focus(plan.instructions))
-            drafted = await self.summarise(told, order, CallCost())
+            focused = replace(plan, instructions=answer.focus(plan.instructions))
+            drafted = await self.summarise(focused, order, CallCost())
         details = json.dumps(answer.details, ensure_ascii=False) if answer.details else ""
         return replace(drafted, plan=plan, hook_details=details) if isinstance(drafted, Draft) else drafted
 
@@ -227,7 +227,7 @@ class Compactor:
         return await self.weigh(Draft(order, plan, summary, self.size(order.model)))
 
     async def weigh(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
-        """Return what committing a draft would append, with ``summary`` in place of the draft's where it was edited."""
+        """Return the commit a draft would make, with ``summary`` in place of the draft's where it was edited."""
         path = self._session.active_path()
         text = draft.summary if summary is None else summary
         measures, overhead = self._measures(draft.order.model), self._overhead(draft.order.model, path)
@@ -241,11 +241,11 @@ class Compactor:
         commit: Commit | Refusal | None = None
         leaf = self._session.leaf
         while commit is None or leaf != self._session.leaf:
-            # What was appended meanwhile is weighed with it.
+            # Entries appended meanwhile are weighed with it.
             leaf = self._session.leaf
             commit = await self.weigh(draft, summary)
             if draft.item and (isinstance(commit, Refusal) or summary not in {None, draft.summary}):
-                # The provider's item covers what was planned, and says what it says: the text stands alone then.
+                # The provider's item covers the original plan and summary: the text stands alone then.
                 draft, commit = replace(draft, style="summary", item=None, as_planned=False), None
         if isinstance(commit, Commit):
             self._append(_with_origin(entry, draft) for entry in commit.entries)
@@ -280,7 +280,7 @@ class Compactor:
         return weighed.message if isinstance(weighed, Refusal) else ""
 
     async def _refused(self, refusal: Refusal, order: CompactionOrder) -> CompactionOutcome:
-        """Make room without a summary where there is nothing to summarise: what is old is cleared, what is long cut."""
+        """Make room without a summary where there is nothing to summarise: clear old outputs, cut long texts."""
         cancelled = refusal.reason is RefusalReason.CANCELLED
         if not cancelled and (refusal.prunes or order.trigger != "manual"):
             path, settings = self._session.active_path(), self._ports.settings.for_model(order.model)
@@ -292,7 +292,7 @@ class Compactor:
         return CompactionOutcome(refusal.message, refused=True, cancelled=cancelled)
 
     async def summarise(self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost) -> Draft | SummaryFailure:
-        """Have a model write the summary of a plan; what that costs is added to ``spent``, whatever comes of it."""
+        """Have a model write the summary of a plan; the cost is added to ``spent`` even if it fails."""
         settings = plan.settings.compaction
         model = settings.model or order.summariser or order.model
         count, templates = self._ports.directory.counter(model).text, self._templates
@@ -306,7 +306,7 @@ class Compactor:
         live, read = order.live, plan.tokens_before
         is_ahead = order.keep_recent is not None
         if live is not None and (is_ahead or plan.boundary is not None):
-            # What is sent live ends where the conversation does, or the part of it that is summarised.
+            # The live request ends where the conversation does, or the part of it that is summarised.
             live, read = request_before(live, first_sent(plan.kept) or 0), plan.tokens_summarised
 
         def serialised_tokens() -> int:
@@ -336,7 +336,7 @@ class Compactor:
     async def _provider_item(
         self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost
     ) -> tuple[str, str] | None:
-        """Return the provider's own compaction of what a plan summarises; None, which is said, where it made none."""
+        """Return the provider's own compaction of the plan's entries; None, with a notice, where it made none."""
         end = first_sent(plan.kept)
         live = order.live if end is None or order.live is None else request_before(order.live, end)
         if live is None or order.model in self._not_native:
@@ -375,7 +375,7 @@ class Compactor:
     def _measures(self, model: str) -> Measures:
         counter, limits = self._ports.directory.counter(model), self._ports.directory.limits(model)
         fixed = self.size(model).fixed
-        # Estimates on both sides: a report holds for what was sent, not for what would be.
+        # Estimates on both sides: a report holds for the request sent, not for the next one.
         return Measures(
             lambda path: max(0, estimate_tokens(path, limits, counter) - fixed),
             counter.text,
@@ -400,7 +400,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What a summary was made of: everything before ``cut``, for a model, with what was changed of it until then."""
+    """The basis of a summary: everything before ``cut``, for a model, with the changes made to it until then."""
 
     cut: int
     model: str
@@ -410,7 +410,7 @@ class _Place:
 class PreparedSummary:
     """The summary of the next compaction, written while the work goes on so that nobody waits; one at most.
 
-    It covers what is before its cut, and holds as long as the cut is on the path and nothing before it was changed.
+    It covers the entries before its cut, and holds while the cut is on the path and nothing before it was changed.
     Its cost is the session's once it is spent, and the compaction's once that is committed.
     """
 
@@ -446,7 +446,7 @@ class PreparedSummary:
         self.task = asyncio.get_running_loop().create_task(self._prepare(order, needless))
 
     async def draft(self, order: "CompactionOrder") -> "Draft | None":
-        """Return what is ready as a draft for the path as it is now, None when it is not what is ordered."""
+        """Return the ready summary as a draft for the current path, None when it does not match the order."""
         ready, place = self.ready, self._place
         if ready is None or place is None or order.focus or order.boundary is not None or not self.holds(order.model):
             return None
@@ -460,7 +460,7 @@ class PreparedSummary:
         return replace(ready, order=order, plan=replace(plan, boundary=None, keep_recent=keep), size=size)
 
     async def commit(self, order: "CompactionOrder") -> Commit | None:
-        """Commit what is ready or about to be, None when it does not fit: then the ordinary way is left."""
+        """Commit the summary that is ready or about to be; None when it does not fit: then the ordinary way is left."""
         is_ordered = order.model == self._model and not order.focus and order.boundary is None
         if self.task is not None and is_ordered:
             await asyncio.wait([self.task])
@@ -522,7 +522,7 @@ class PreparedSummary:
         except BudgetUsedUpError:
             return None
         self._place = _Place(cut, order.model, changes_since(path, cut))
-        if not self.holds(order.model):  # what it rests on changed meanwhile
+        if not self.holds(order.model):  # its basis changed meanwhile
             return None
         drafted = await self._compactor.summarise(plan, order, spent)
         if isinstance(drafted, SummaryFailure):
@@ -531,7 +531,7 @@ class PreparedSummary:
         return drafted
 
     def _occasion(self) -> tuple[int, ...]:
-        """Return what makes another try worth it: the user's newest message, the newest compaction and prune."""
+        """Return the reasons for another try: the user's newest message, the newest compaction and prune."""
         path = self._session.active_path()
         made = (newest(path, kind) for kind in (CompactionEntry, PruneEntry))
         return newest_user_id(path), *(0 if entry is None else entry.id for entry in made)
@@ -542,7 +542,7 @@ class PreparedSummary:
             task.cancel()
 
     def _count(self, spent: CallCost, sign: int) -> None:
-        """Count what was spent as the session's, or with -1 no longer."""
+        """Add the cost to the session's, or with -1 subtract it."""
         self._ports.meter.spend(sign * (spent.cost or 0.0), sign * spent.usage.total)
         if spent.cost:
             try:

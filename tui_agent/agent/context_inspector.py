@@ -1,4 +1,4 @@
-"""Answers what a person may ask about the next request: its blocks, its text, what is cached, what broke the prefix.
+"""Answers a person's questions about the next request: its blocks, its text, the cached part, why the prefix broke.
 
 Nothing here changes a session.
 """
@@ -53,7 +53,7 @@ class RoomMade:
 
 
 def room_made(path: Iterable[Entry]) -> RoomMade:
-    """Return what made room on a path; entries of other kinds may be left out of it."""
+    """Return how room was made on a path; other kinds of entries may be left out."""
     entries = list(path)
     compactions = [entry for entry in entries if isinstance(entry, CompactionEntry)]
     prunes = [entry for entry in entries if isinstance(entry, PruneEntry)]
@@ -147,7 +147,7 @@ class ContextInspector:
         return self._standings
 
     def shares(self) -> Mapping[Standing, int]:
-        """Return the tokens of the history by how the model has them, without what is simply sent."""
+        """Return the tokens of the history by how the model has them, without those simply sent."""
         found, model = self.standings(), self._context.model
         counter = self._ports.directory.counter(model)
         edits = frozenset((entry_id, found.known.get(entry_id)) for entry_id in found.edited)
@@ -158,8 +158,8 @@ class ContextInspector:
                 view = resolve(self._session.active_path())
                 vision = self._ports.directory.limits(model).vision
                 taken = shares(view, found, Weights(view, counter, RequestModel(model, vision)))
-            told = {standing: counter.calibrated(tokens) for standing, tokens in taken.items()}
-            self._shares = known, told
+            shown = {standing: counter.calibrated(tokens) for standing, tokens in taken.items()}
+            self._shares = known, shown
         return self._shares[1]
 
     def room_made(self) -> RoomMade:
@@ -173,15 +173,15 @@ class ContextInspector:
         return self._made[1]
 
     def known_cache(self) -> CacheState | None:
-        """Return the state of the provider's cache, None as long as it never told of one: many have none."""
-        told = ever_cached(self._session.active_path(), self._context.model)
-        return self._context.cache_state() if told else None
+        """Return the state of the provider's cache, None as long as it never reported one: many have none."""
+        reported = ever_cached(self._session.active_path(), self._context.model)
+        return self._context.cache_state() if reported else None
 
     async def forgotten_tokens(self) -> int:
-        """Return the tokens the next request has to read anew because the provider has forgotten the last one.
+        """Return the tokens the next request has to reread because the provider has forgotten the last one.
 
-        0 while it is warm, for a provider that never told of a cache, and below ``cache.warn_tokens``. What is pruned
-        before a request that finds the cache cold is not counted.
+        0 while it is warm, for a provider that never reported a cache, and below ``cache.warn_tokens``. Outputs pruned
+        before a request that finds the cache cold are not counted.
         """
         total, least = self.cached_tokens(warm=False), self._context.settings().cache.warn_tokens
         plan = await self._context.plan_prune(Moment(cache_cold=True)) if total else None
@@ -204,11 +204,11 @@ class ContextInspector:
         return self._context.watch.prefix_break(sent, self.next_request())
 
     def _remembered(self) -> ModelRequest | None:
-        """Return the last request, or what it must have been when another program's run sent it."""
+        """Return the last request, or its reconstruction when another program's run sent it."""
         if self._context.sent is not None:
             return self._context.sent.request
         path = self._session.active_path()
-        # What came after the last answer may have changed the past.
+        # Entries after the last answer may have changed the past.
         place = place_of_newest(path, AssistantEntry)
         if place is None or any(entry.breaks_prefix for entry in path[place:]):
             return None
