@@ -1,7 +1,7 @@
-"""Anchors: exact facts that summaries lose, found by rule in what is about to be summarised.
+"""Anchors: exact facts that summaries lose, found by rule in entries about to be summarised.
 
 Paths, commands with their exit codes, error lines, identifiers, hashes, numbers with units, and the sentences in which
-somebody said must, never, don't or always. Each knows an entry that holds it, so ``recall("#412")`` leads back. No
+someone said must, never, don't or always. Each knows an entry that holds it, so ``recall("#412")`` leads back. No
 model takes part: the same entries give the same anchors.
 """
 
@@ -33,7 +33,7 @@ from tui_agent.session.tool_traits import TraitsByName
 T = TypeVar("T")
 
 AnchorKind = Literal["rule", "command", "error", "path", "name", "hash", "number"]
-"""What an anchor is. The order is the order of importance where scores are equal."""
+"""The kind of an anchor. The order is the order of importance where scores are equal."""
 
 REMEMBERED = 600
 """Anchors kept in a compaction's details for the next one; far fewer are shown to the model."""
@@ -46,7 +46,7 @@ _ERROR_LINES = 8
 
 # A reference by a person or by the model itself predicts further use far better than one in a tool's output.
 _WEIGHTS = {"user": 3.0, "assistant": 2.0, "output": 0.1, "fact": 1.0}
-"""What a mention counts by who made it; a ``fact`` is a whole line that an output reports, such as an error."""
+"""A mention's weight by who made it; a ``fact`` is a whole line that an output reports, such as an error."""
 
 _TOKEN = LazyPattern(r"[A-Za-z0-9_$@~./\\:+-]{3,200}")
 _PATH = LazyPattern(
@@ -171,7 +171,7 @@ class _Finder:
                 return
 
     def ranked(self) -> tuple[Anchor, ...]:
-        """Return the best anchors. Age is measured in lengths of what was looked at: about what a window holds."""
+        """Return the best anchors. Age is in units of the span searched: about one window."""
         newest = max((int(seen) for _, seen, _ in self.known.values()), default=0)
         span = max(1, newest - min(self._first, newest))
         ranked = [
@@ -232,7 +232,7 @@ class _Finder:
 
 
 def _remembering(function: Callable[[str], T]) -> Callable[[str], T]:
-    """Have a function of a text remember what it returned, for so many characters of the newest texts."""
+    """Cache a function's results for the newest texts, up to so many characters."""
     known: OrderedDict[str, T] = OrderedDict()
     lock = Lock()
     room = _REMEMBERED_CHARS
@@ -263,7 +263,7 @@ def names_in(line: str) -> set[str]:
 def _facts(text: str) -> tuple[tuple[AnchorKind, str], ...]:
     """Return the facts in a text, once for each form they are written in.
 
-    Entries never change, so a plan only looks into what came since the last one.
+    Entries never change, so a plan only searches the entries since the last one.
     """
     facts: list[tuple[AnchorKind, str]] = []
     for token in set(_TOKEN.findall(text)):

@@ -1,4 +1,4 @@
-"""Moves in the tree: where the leaf goes, what is left behind, and the summary that tells the other branch of it."""
+"""Moves in the tree: where the leaf goes, the entries left behind, and their summary for the other branch."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -39,9 +39,9 @@ _MIN_BLOCK_TOKENS = 200
 class MovePlan:
     """A move to another place in the tree.
 
-    ``leaf`` is where the leaf goes (None: an empty conversation), ``prompt`` what goes back into the prompt to be
-    edited. ``abandoned`` are the entries that leave the path, from after the common ancestor to the old leaf
-    ``from_id``; they are read when a summary is wanted.
+    ``leaf`` is where the leaf goes (None: an empty conversation), ``prompt`` the text that goes back into the
+    prompt to be edited. ``abandoned`` are the entries that leave the path, from after the common ancestor to the old
+    leaf ``from_id``; they are read when a summary is wanted.
     """
 
     leaf: int | None
@@ -60,7 +60,7 @@ LoadEntries = Callable[[Sequence[int]], Sequence[Entry]]
 def plan_move(
     parting: Divergence, target: int | None, load: LoadEntries, *, continue_from_here: bool = False
 ) -> MovePlan:
-    """Return what a move to an entry does; None is an empty conversation.
+    """Plan a move to an entry; None is an empty conversation.
 
     ``parting`` tells the old leaf's way from the target's. A chosen user message goes back into the prompt and the
     leaf to its parent, unless the user wants to continue from it. Messages the program wrote are places like any
@@ -76,9 +76,9 @@ def plan_move(
 
 
 def plan_merge(parting: Divergence, load: LoadEntries) -> MovePlan | None:
-    """Return how another branch is told to the current leaf without moving; None when it holds nothing new.
+    """Plan a summary of another branch at the current leaf, without moving; None when it holds nothing new.
 
-    ``parting`` tells the other branch's way from the leaf's: ``abandoned`` is what it has of its own.
+    ``parting`` is where the two paths diverge: ``abandoned`` are the entries only the other branch has.
     """
     asks = holds_message(parting.left, load)
     return MovePlan(parting.ancestor, parting.leaf, parting.ancestor, parting.left, asks) if asks else None
@@ -94,7 +94,7 @@ def holds_message(entries: Outlines, load: LoadEntries) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BranchSummaryPlan:
-    """What a summary of a branch is made of. ``omitted`` counts the older blocks that did not fit."""
+    """The sources of a branch summary. ``omitted`` counts the older blocks that did not fit."""
 
     entries: tuple[Entry, ...]
     from_id: int
@@ -106,7 +106,7 @@ class BranchSummaryPlan:
     focus: str = ""
 
     def task(self, mode: InputMode = "serialised") -> SummaryTask:
-        """Return what a summariser is to do; one that reads the live conversation is told where the branch begins."""
+        """Return the summariser's task; one that reads the live conversation learns where the branch begins."""
         begins = next((one_line(block, _BEGINS_CHARS) for block in self.blocks), "")
         return SummaryTask("branch_summary", self.blocks, focus=self.focus, live=mode == "live", begins=begins)
 
@@ -129,7 +129,7 @@ def plan_branch_summary(
     *,
     focus: str = "",
 ) -> BranchSummaryPlan | None:
-    """Return what to summarise of the branch that is left, None when it holds no message.
+    """Return the blocks of the abandoned branch to summarise, None when it holds no message.
 
     ``entries`` are those the move abandons. Summaries on the way come first, then messages, newest first; a message
     that is too big loses its middle, so that the result is never empty.
@@ -156,8 +156,8 @@ def branch_summary_entry(plan: BranchSummaryPlan, summary: str, count: CountText
     text = fit(summary.strip(), settings.branch_summary_tokens(plan.budget), count)
     budgets = replace(Budgets.of(settings, plan.budget), user_messages=0, state=0)
     budgets = replace(budgets, anchors=budgets.anchors // 2)
-    told = Summarised(plan.entries, file_operations(plan.entries, plan.tools), plan.tools)
-    details = carry(told, SummaryDetails(), budgets, count, text)
+    summarised = Summarised(plan.entries, file_operations(plan.entries, plan.tools), plan.tools)
+    details = carry(summarised, SummaryDetails(), budgets, count, text)
     details = details.model_copy(update={"user_messages": (), "remembered": ()})
     return BranchSummaryEntry(summary=text, from_id=plan.from_id, details=details)
 
@@ -167,10 +167,10 @@ def _blocks(entries: Sequence[Entry], view: ContextView, settings: ContextSettin
     blocks: list[tuple[bool, str]] = []
     for kind, run in groupby(entries, lambda entry: entry.kind if entry.kind in _SUMMARIES else ""):
         if kind == "compaction":
-            told = [f"[Summary of what came before]: {e.summary}" for e in run if isinstance(e, CompactionEntry)]
+            texts = [f"[Summary of what came before]: {e.summary}" for e in run if isinstance(e, CompactionEntry)]
         else:
-            told = list(blocks_of(list(run), view, settings.compaction))
-        blocks += [(bool(kind), text) for text in told]
+            texts = list(blocks_of(list(run), view, settings.compaction))
+        blocks += [(bool(kind), text) for text in texts]
     return blocks
 
 

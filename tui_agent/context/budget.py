@@ -1,7 +1,7 @@
-"""How big the context is: what each entry of a view takes, the one measure of the next request, and its thresholds.
+"""How big the context is: the size of each entry of a view, the one measure of the next request, and its thresholds.
 
-Three ways to weigh, from exact to quick: `measure` builds on what the provider reported and answers everybody;
-`Weights` counts what each entry of a view is really sent as; `ViewWeights` is for plans, which ask often.
+Three ways to weigh, from exact to quick: `measure` builds on the provider's reports and answers everyone;
+`Weights` counts each entry of a view as it is really sent; `ViewWeights` is for plans, which ask often.
 """
 
 import re
@@ -35,12 +35,12 @@ from tui_agent.session.path_queries import begins_with, newest, place_of_newest
 from tui_agent.session.records import Reported
 
 _NO_HEAD = 4 * REQUEST_TOKENS
-"""What a request without a prompt and tools weighs at most, in any model's tokens."""
+"""Most tokens, for any model, that a request without a prompt and tools takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
-    """What is known of a model's sizes, in tokens. ``origin`` says where the window's number comes from."""
+    """A model's known sizes, in tokens. ``origin`` says where the window's number comes from."""
 
     model: str
     window: int
@@ -111,7 +111,7 @@ class FixedPart:
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """The fixed overhead and what it leaves. ``parts`` are the largest first."""
+    """The fixed overhead and the budget it leaves. ``parts`` are the largest first."""
 
     tokens: int
     budget: int
@@ -120,7 +120,7 @@ class Overhead:
     ``compaction.minimum_budget``."""
     parts: tuple[FixedPart, ...]
     early: int | None = None
-    """The threshold, when it is what makes the budget small and not the window."""
+    """The threshold, when it limits the budget and the window does not."""
 
 
 def within(limits: ModelLimits, settings: ContextSettings) -> ModelLimits:
@@ -142,12 +142,12 @@ def threshold(limits: ModelLimits, settings: ContextSettings) -> int | None:
 
 
 _STAND_IN = (Message("tool", (ContentText(INTERRUPTED_OUTPUT),)),)
-"""What is sent in place of a missing result."""
+"""Sent in place of a missing result."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestModel:
-    """The model that is asked, as far as it changes what a request weighs."""
+    """The model that is asked, as far as it changes a request's size."""
 
     model: str
     vision: bool = True
@@ -167,7 +167,7 @@ class Weights:
         return REQUEST_TOKENS + (self._counter.stored(system) if system else 0)
 
     def all(self) -> Iterator[tuple[Entry, int]]:
-        """Yield what is shown, in the order of the request, with its tokens."""
+        """Yield the entries shown, in the order of the request, with their tokens."""
         compaction = self._view.compaction
         entries = self._view.entries if compaction is None else (compaction, *self._view.entries)
         for entry in entries:
@@ -202,7 +202,7 @@ class Weights:
         return self._view.is_open(entry.id) and (self._asked.vision or not images_of(entry))
 
     def _counted(self, entry: Entry) -> int:
-        """Count what is really sent of an entry that something changed."""
+        """Count an entry that something changed as it is really sent."""
         counter = self._counter
         messages = counter.told(entry, self._view, model=self._asked.model, vision=self._asked.vision)
         sent = any(isinstance(part, ImageRef) for message in messages for part in message.content)
@@ -211,11 +211,11 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The estimate of a path's request, in uncorrected tokens, and what it takes to go on from it.
+    """The estimate of a path's request, in uncorrected tokens, and the state to continue from it.
 
-    ``settled`` is history that no appended message can change: what stands before the newest answer, at ``cut`` on the
-    path. ``length``, ``first`` and ``last`` tell which path it was made of; ``cut`` None means that it cannot be
-    gone on from.
+    ``settled`` is history that no appended message can change: all before the newest answer, at ``cut`` on the
+    path. ``length``, ``first`` and ``last`` identify the path it was made of; it cannot be continued when ``cut``
+    is None.
     """
 
     head: int
@@ -240,8 +240,8 @@ def estimate_path(
 ) -> Estimate:
     """Estimate a path's request.
 
-    ``before`` is an earlier estimate with the same counter and model; when the path only grew since, only what was
-    appended is looked at. The result is the same with and without it.
+    ``before`` is an earlier estimate with the same counter and model; when the path only grew since, only the
+    appended entries are counted. The result is the same with and without it.
     """
     first, last = (path[0], path[-1]) if path else (None, None)
     if (
@@ -259,14 +259,14 @@ def estimate_path(
     weights = Weights(resolve(path), counter, asked)
     total = sum(tokens for _, tokens in weights.all())
     answer, compaction = place_of_newest(path, AssistantEntry), place_of_newest(path, CompactionEntry)
-    # The results of what stands before a compaction may still reach over it.
+    # Results of calls before a compaction may still reach over it.
     cut = None if compaction is not None and (answer is None or answer < compaction) else answer or 0
     unsettled = 0 if cut is None else sum(map(weights.of, path[cut:]))
     return Estimate(weights.head(), total - unsettled, unsettled, cut, len(path), first, last)
 
 
 def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: RequestModel) -> int:
-    """Return the uncorrected tokens of what follows an answer whose size the provider reported.
+    """Return the uncorrected tokens of the entries after an answer whose size the provider reported.
 
     ``entries`` begins with that answer. Its calls that still wait for a result weigh nothing.
     """
@@ -288,14 +288,14 @@ def measure(
 ) -> ContextSize:
     """Measure the next request of a path.
 
-    The newest report of the provider that still holds, plus an estimate of what was appended since; without one, an
+    The newest report of the provider that still holds, plus an estimate of the entries appended since; without one, an
     estimate of everything.
     """
     return Meter(limits, settings, counter).measure(path)
 
 
 def estimate_tokens(path: Sequence[Entry], limits: ModelLimits, counter: TokenCounter) -> int:
-    """Return the estimate of a whole request without regard to reports: what a report is compared with to learn."""
+    """Return the estimate of a whole request without regard to reports: reports are compared with it to learn."""
     return counter.calibrated(estimate_path(path, counter, RequestModel(limits.model, limits.vision)).total)
 
 
@@ -305,9 +305,9 @@ _HEAD_AMONG = 50
 
 @dataclass(slots=True)
 class Meter:
-    """Measures one growing path again and again; only what was appended costs time.
+    """Measures one growing path again and again; only appended entries cost time.
 
-    What it remembers never changes a result: ``measure`` with a fresh one gives the same.
+    Its memory never changes a result: ``measure`` with a fresh one gives the same.
     """
 
     limits: ModelLimits
@@ -321,7 +321,7 @@ class Meter:
         """Measure the next request of a path."""
         limits = within(self.limits, self.settings)
         asked = RequestModel(limits.model, limits.vision)
-        # What is known to hold no report that counts is not searched again.
+        # Entries known to hold no report that counts are not searched again.
         searched = self._barren[2] if self._barren is not None and begins_with(path, *self._barren) else 0
         anchor = find_anchor(path, limits.model, searched)
         if anchor is None:
@@ -420,10 +420,10 @@ def _answers_before(path: Sequence[Entry], at: int, model: str) -> Iterator[Assi
 
 
 def reported_tokens(entry: Entry, counter: TokenCounter) -> tuple[int, bool]:
-    """Return what a report says the next request starts from, all that was read and written, and whether it says all.
+    """Return the reported tokens the next request starts from (read and written), and whether they are all of it.
 
     Reasoning that does not go back to the model is not part of it. Where an answer's reported length cannot be that
-    of what goes back (a server that counts reasoning without telling, or nonsense), its estimate takes the place.
+    of the text that goes back (a server that silently counts reasoning, or nonsense), its estimate takes the place.
     """
     if not isinstance(entry, AssistantEntry) or entry.usage is None:
         return 0, False
@@ -438,7 +438,7 @@ def reported_tokens(entry: Entry, counter: TokenCounter) -> tuple[int, bool]:
 MIN_SHARE = 1 / 3
 """Reported over estimated tokens of a request below which a report is not its size: tokenizers differ by about 2."""
 SLACK_BELOW = 200
-"""Tokens a report may always be below that: a small request is mostly what the estimate guesses of its frame."""
+"""Tokens a report may always be below that: a small request is mostly its frame, which is a guess."""
 MAX_SHARE = 5.0
 """Reported over estimated tokens above which a report is a mistake. Some gateways add prompts of their own."""
 SLACK_ABOVE = 2_000
@@ -455,7 +455,7 @@ _SAME_SIZE = 0.01
 
 
 class Report(StrEnum):
-    """What a report of usage is worth."""
+    """How far a report of usage can be trusted."""
 
     USABLE = "usable"
     MISSING = "missing"
@@ -468,7 +468,7 @@ class Report(StrEnum):
 def judge(usage: Reported | None, estimate: int) -> Report:
     """Judge a report by the estimate of the same request, in the model's tokens; 0 where there is none.
 
-    What was read from a cache or written to it is part of the report.
+    Tokens read from a cache or written to it are part of the report.
     """
     if usage is None or usage.prompt <= 0:
         return Report.MISSING
@@ -497,7 +497,7 @@ def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
 def is_silent_overflow(answer: AssistantEntry, window: int) -> bool:
     """Whether an answer was made of more input than the window holds, although the server refused nothing.
 
-    Some servers cut the oldest messages off without a word; what they report as input gives it away.
+    Some servers cut the oldest messages off without a word; the input they report gives it away.
     """
     usable = judge(answer.usage, answer.estimate) is Report.USABLE and answer.error is None
     return usable and answer.usage is not None and answer.usage.prompt > window
@@ -516,16 +516,16 @@ def complaint(answer: AssistantEntry, window: int) -> str | None:
     verdict = judge(answer.usage, answer.estimate)
     if answer.usage is None or verdict in (Report.USABLE, Report.MISSING):
         return None
-    told = f"The server reports {answer.usage.prompt:,} tokens for a request of about {answer.estimate:,}"
+    said = f"The server reports {answer.usage.prompt:,} tokens for a request of about {answer.estimate:,}"
     if verdict is Report.CUT:
         return (
-            f"{told}: it seems to have read only a part. Its window may be smaller than the {window:,} configured here."
+            f"{said}: it seems to have read only a part. Its window may be smaller than the {window:,} configured here."
         )
-    return f"{told}; its count is not used."
+    return f"{said}; its count is not used."
 
 
 PLACEHOLDER_TOKENS = 40
-"""About what a placeholder takes."""
+"""About the size of a placeholder."""
 _BYTES_PER_TOKEN = 3
 """On the low side for prose, code and Chinese alike: a plan that frees a little more than it says does no harm."""
 
@@ -573,7 +573,7 @@ class ViewWeights:
                 return 0
 
     def all(self) -> list[int]:
-        """Return what each entry of the view takes, in order."""
+        """Return the tokens of each entry of the view, in order."""
         return [self.of(entry) for entry in self.view.entries]
 
     def is_paired(self, entry: Entry) -> bool:
@@ -593,7 +593,7 @@ def too_large(entries: Sequence[Entry], tokens: Sequence[int], most: int) -> str
 def long_share(entry: AssistantEntry, keep_chars: int, *, words: bool = False) -> float:
     """Return the share of an answer that is beyond the first ``keep_chars`` characters of a text in its arguments.
 
-    With ``words`` what the model said counts too. 0 where no text is much longer.
+    With ``words`` the model's own text counts too. 0 where no text is much longer.
     """
     texts = [text for call in entry.tool_calls for text in strings_in(parse_object(call.arguments))]
     long = [*texts, entry.text] if words else texts
@@ -626,10 +626,10 @@ def overhead_parts(parts: Sequence[FixedPart]) -> tuple[tuple[str, int], ...]:
 
 
 def describe_overhead(fixed: int, window: int, parts: Sequence[tuple[str, int]]) -> str:
-    """Return a sentence that names what leaves no room: ``Fixed overhead 21k of 32k: tools 12k, AGENTS.md 7k``."""
+    """Return a sentence that names the largest parts: ``Fixed overhead 21k of 32k: tools 12k, AGENTS.md 7k``."""
     largest = sorted(parts, key=lambda part: -part[1])[:3]
-    told = ", ".join(f"{name} {short_count(tokens)}" for name, tokens in largest)
-    return f"Fixed overhead {short_count(fixed)} of {short_count(window)}{f': {told}' if told else ''}."
+    names = ", ".join(f"{name} {short_count(tokens)}" for name, tokens in largest)
+    return f"Fixed overhead {short_count(fixed)} of {short_count(window)}{f': {names}' if names else ''}."
 
 
 def head_parts(system: SystemEntry, counter: TokenCounter) -> list[FixedPart]:
@@ -640,7 +640,7 @@ def head_parts(system: SystemEntry, counter: TokenCounter) -> list[FixedPart]:
 def head_sections(system: SystemEntry) -> Iterator[tuple[str, str]]:
     """Yield the parts of a head's system messages with their texts.
 
-    A block that holds tagged sections (``<instructions path="AGENTS.md">``) is told apart by them.
+    A block that holds tagged sections (``<instructions path="AGENTS.md">``) is split by them.
     """
     for number, block in enumerate((*system.blocks, system.opening)):
         rest = _SECTION.sub("", block)

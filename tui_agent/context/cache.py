@@ -1,4 +1,4 @@
-"""The provider's prompt cache: whether it is warm, how much of a request it holds, and what broke its prefix.
+"""The provider's prompt cache: whether it is warm, how much of a request it holds, and why its prefix broke.
 
 A provider can reuse the part of a request that is the same, byte for byte, as the start of an earlier one to the same
 model, while it remembers it.
@@ -18,12 +18,12 @@ from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry, Entry
 from tui_agent.session.records import Reported
 
 _FIVE_MINUTES, _HOUR = 300, 3_600
-"""Seconds a cache mark can ask for; each use begins them anew."""
+"""Seconds a cache mark can ask for; each use restarts them."""
 _READ, _WRITE, _HOUR_WRITE = 0.1, 1.25, 2.0
-"""What a token read from the cache costs, and one written to it for each of these times, in tokens that aren't cached
+"""Price of a token read from the cache, and written to it for each of these times, in tokens that aren't cached
 (platform.claude.com/docs, "Prompt caching")."""
 _SENT = attrgetter("role", "content", "tool_calls", "call_id", "reasoning")
-"""What a provider is sent of a message."""
+"""The fields of a message that a provider is sent."""
 _REQUESTS = 200
 """Newest requests that are looked at to choose between them."""
 
@@ -80,7 +80,7 @@ class CacheState:
 class CacheMiss:
     """The provider read much less from its cache than the request before had left there.
 
-    ``expected`` and ``read`` are tokens, ``cause`` is what we know of why: None when the request did extend the one
+    ``expected`` and ``read`` are tokens, ``cause`` is the known reason: None when the request did extend the one
     before and came in time. ``entry_id`` is the entry that broke the prefix.
     """
 
@@ -91,21 +91,21 @@ class CacheMiss:
 
     @property
     def missed(self) -> int:
-        """Tokens read anew that could have come from the cache."""
+        """Tokens read again that could have come from the cache."""
         return self.expected - self.read
 
 
 MISSED_SHARE = 0.5
-"""Share of what the cache held that has to be missed to be told: providers round and forget a little on their own."""
+"""Share of the cached tokens that has to be missed to be reported: providers round and forget a little on their own."""
 MISSED_LEAST = 2_000
-"""Tokens that have to be missed to be told; below a provider's smallest cacheable prefix nothing is cached."""
+"""Tokens that have to be missed to be reported; below a provider's smallest cacheable prefix nothing is cached."""
 
 CAUSE_OF_KIND = {
     "compaction": BreakCause.COMPACTION,
     "prune": BreakCause.PRUNE,
     "context_edit": BreakCause.EDIT,
 }
-"""Why an entry that changes what the model sees of others breaks the prefix."""
+"""Why an entry that changes the model's view of others breaks the prefix."""
 
 
 def prefix_break(
@@ -147,7 +147,7 @@ def cached_origins(previous: ModelRequest | None, new: ModelRequest, state: Cach
 def cache_state(last_used_at: int | None, now: int, settings: CacheSettings, *, ttl: CacheTtl = "5m") -> CacheState:
     """Return whether a prefix used at ``last_used_at`` is still cached at ``now`` (milliseconds since the epoch).
 
-    ``ttl`` is what the last request asked for.
+    ``ttl`` is the time the last request asked for.
     """
     if last_used_at is None:
         return CacheState(warm=False, seconds_left=0)
@@ -157,10 +157,10 @@ def cache_state(last_used_at: int | None, now: int, settings: CacheSettings, *, 
 
 
 def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = None) -> CacheTtl:
-    """Return how long the request made at ``now`` asks the provider to keep it; without it, what the last one did.
+    """Return how long the request made at ``now`` asks the provider to keep it; without it, the last one.
 
     ``auto`` takes the hour where the gaps between the requests of the path would have made it cheaper, and changes its
-    mind only after a gap that was too long for five minutes: what is still cached is never asked for in another way.
+    mind only after a gap that was too long for five minutes: a prefix still cached is never asked for in another way.
     Times are milliseconds since the epoch.
     """
     if settings.ttl != "auto":
@@ -190,7 +190,7 @@ class _Sent:
 
 
 def _price(sent: Sequence[_Sent], kept_seconds: int, write: float) -> float:
-    """Return what the requests cost, in tokens that aren't cached, if each left all of it in the cache so long."""
+    """Return the price of the requests, in tokens that aren't cached, if each left all of it in the cache so long."""
     price = write * sent[0].tokens
     for before, after in pairwise(sent):
         is_warm = before.model == after.model and (after.at - before.at) / 1_000 <= kept_seconds
@@ -213,7 +213,7 @@ def ever_cached(path: Sequence[Entry], model: str) -> bool:
 def missed_tokens(before: Reported | None, now: Reported | None) -> tuple[int, int] | None:
     """Return the tokens a request could have read from the cache and those it did, None when that is no miss.
 
-    ``before`` is what was reported of the last request answered, ``now`` of the one after it.
+    ``before`` is the report on the last request answered, ``now`` of the one after it.
     """
     if before is None or now is None:
         return None

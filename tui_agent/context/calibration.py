@@ -19,7 +19,7 @@ _NAMES = {b"a": ALPHABETS, b"i": INDIC, b"c": CJK, b"s": SIGNS}
 _FIRST_BYTES = b"-" * 0xC2 + b"a" * 0x1E + b"ii" + b"s" + b"c" * 0x0D + b"s" * 0x10
 """The class that each byte begins; none for ASCII and the later bytes of a character."""
 _FORMER = {
-    # The classes of entries that earlier versions stored; what is not here was an alphabet.
+    # The classes of entries that earlier versions stored; any not here was an alphabet.
     **dict.fromkeys(("devanagari", "indic", "thai", "southeast", "georgian", "vietnamese"), INDIC),
     **dict.fromkeys(("han", "kana", "hangul"), CJK),
     **dict.fromkeys(("symbols", "emoji"), SIGNS),
@@ -42,7 +42,7 @@ _SIZES: Mapping[str, Mapping[str, float]] = {
     }.items()
 }
 _DOUBTS = dict(zip(_CLASSES, (0.06, 0.5, 0.7, 0.6, 0.4, 0.4), strict=True))
-"""Share by which a class's size may be off: what a report differs by is put down to the classes in proportion."""
+"""Share by which a class's size may be off: a report's difference is put down to the classes in proportion."""
 _NUMBERS = re.compile(r"[0-9]{2,3}")
 _OWN_ENCODING = re.compile(r"(?:^|/)(?:gpt-|chatgpt|o[1-9](?:$|-)|text-embedding)|gpt-oss|gpt-[345]")
 _FAMILY_NAMES = (
@@ -63,7 +63,7 @@ PLAUSIBLE_RANGE = (0.25, 5.0)
 SIZE_RANGE = (0.0, 8.0)
 """Limits of a size that was learnt."""
 LEAST_TO_LEARN = 200
-"""Tokens of a request below which the overhead's guess would drown what is to be learnt."""
+"""Tokens of a request below which the overhead's guess would drown the signal."""
 
 
 def characters_of(text: str) -> dict[str, int]:
@@ -94,7 +94,7 @@ def rough_count(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A model's sizes: those of its family, and in ``learnt`` what reports made of them."""
+    """A model's sizes: those of its family, and in ``learnt`` those corrected by reports."""
 
     family: str = ""
     learnt: Mapping[str, float] = field(default_factory=dict)
@@ -109,8 +109,8 @@ class Calibration:
     def learn(self, counted: int, reported: int) -> "Calibration":
         """Return the calibration after one report on a whole request; absurd and tiny ones change nothing.
 
-        What the report differs by is put down to the classes by how many tokens each has and how far it may be off,
-        so that the request's estimate becomes what was reported.
+        The report's difference is put down to the classes by how many tokens each has and how far it may be off,
+        so that the request's estimate equals the report.
         """
         estimate = self.apply(counted)
         if min(estimate, reported) < LEAST_TO_LEARN:

@@ -3,7 +3,7 @@
 The postcondition: history afterwards is at most 90 % of before and at most 60 % of its budget. When the summary alone
 does not reach that, a fixed ladder follows that needs no model. Where not even its last rung reaches the goal, the
 first that fits into the room counts, and where none fits, every text gives up its middle until they do. So work only
-stops where what takes the room may not be cut: the head, and what was pinned.
+stops where the largest parts may not be cut: the head, and pinned entries.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -42,14 +42,14 @@ MIN_TAIL_TOKENS = 500
 LEAST_ANSWER = 1_024
 """Tokens of the window that are left for an answer when nothing more can be cut."""
 _CHARS_PER_TOKEN = 4
-"""What ``result_chars`` and ``argument_chars`` mean in tokens: so many characters of English or code."""
+"""Turns ``result_chars`` and ``argument_chars`` into tokens: so many characters of English or code."""
 _HARDER = (1.0, 0.8, 0.6, 0.4, 0.25, 0.1, 0.0)
-"""How far texts are cut in turn, until what is sent fits."""
+"""How far texts are cut in turn, until the request fits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What to append, in order, and how much history takes before and after, in tokens.
+    """The entries to append, in order, and how much history takes before and after, in tokens.
 
     ``steps`` names the rungs of the ladder that were needed beside the summary, for the transcript.
     """
@@ -74,7 +74,7 @@ class Measures:
 class _Rung:
     """One way to make room: a compaction or none, and entries to prune or cut along with it.
 
-    ``hard`` rungs take away what is new or what a person wrote: they count where nothing else fits.
+    ``hard`` rungs cut new entries or text a person wrote: they count where nothing else fits.
     """
 
     name: str
@@ -89,10 +89,10 @@ class _Rung:
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """How small history has to be: what to reach, what will do, and what just fits the window.
+    """How small history has to be: the goal, a size that will do, and the most that fits the window.
 
     Less than the goal will only do where work would stop otherwise (``pressing``): not when a person asks, and not for
-    a threshold below what the window takes.
+    a threshold below the window's size.
     """
 
     before: int
@@ -122,7 +122,7 @@ def plan_commit(
     size: ContextSize,
     overhead: Sequence[tuple[str, int]] = (),
 ) -> Commit | Refusal:
-    """Return the entries that carry out a plan, or the refusal that says what stands in the way.
+    """Return the entries that carry out a plan, or the refusal that gives the reason.
 
     ``summary`` is the model's, empty to do without one. ``size`` is the measure the plan was made with, ``overhead``
     names parts of the fixed overhead for the refusal.
@@ -142,7 +142,7 @@ def plan_cuts(
 ) -> Commit | Refusal:
     """Return the prunes and cuts that make room where there is nothing to summarise, else the refusal itself.
 
-    What the refusal offers comes first; where that does not fit, every text gives up its middle.
+    The prune the refusal offers comes first; where that does not fit, every text gives up its middle.
     """
     if size.budget <= 0:
         return refusal
@@ -299,7 +299,7 @@ def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[st
 
 
 def _still_kept(prunes: Sequence[PrunePlan], plan: CompactionPlan) -> tuple[PrunePlan, ...]:
-    """Return the prunes without what the compaction takes out of view anyway."""
+    """Return the prunes without entries the compaction takes out of view anyway."""
     kept = frozenset(entry.id for entry in plan.kept)
     return tuple(prune for whole in prunes if (prune := whole.only(kept)) is not None)
 
@@ -312,15 +312,15 @@ def _refusal(
     goal: _Goal,
     measures: Measures,
 ) -> Refusal:
-    """Name what keeps history above its goal: pins, the head, one large message, or that there is little to gain."""
+    """Name why history stays above its goal: pins, the head, one large message, or that there is little to gain."""
     target = goal.target
-    told = f"History would still take {after:,} tokens; {target:,} are the goal."
+    fact = f"History would still take {after:,} tokens; {target:,} are the goal."
     pinned = sum(measures.text(pin.text) for pin in plan.view.pinned)
     weights = ViewWeights(plan.view, measures.entry)
     pinned += sum(weights.of(entry) for entry in plan.view.entries if plan.view.states.get(entry.id) == "pinned")
     if pinned > target // 2:
-        return Refusal(RefusalReason.PINNED, f"{told} Pinned entries alone take {pinned:,}: unpin some.")
+        return Refusal(RefusalReason.PINNED, f"{fact} Pinned entries alone take {pinned:,}: unpin some.")
     if plan.budget < plan.settings.compaction.minimum_budget:
-        return Refusal(RefusalReason.FIXED_OVERHEAD, f"{told} {describe_overhead(size.fixed, size.window, overhead)}")
+        return Refusal(RefusalReason.FIXED_OVERHEAD, f"{fact} {describe_overhead(size.fixed, size.window, overhead)}")
     culprit = too_large(plan.view.entries, weights.all(), target // 2) or "There is too little to leave out."
-    return Refusal(RefusalReason.NO_PROGRESS, f"{told} {culprit}")
+    return Refusal(RefusalReason.NO_PROGRESS, f"{fact} {culprit}")

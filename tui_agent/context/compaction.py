@@ -1,4 +1,4 @@
-"""Plans a compaction: where to cut, what is summarised, what stays. Pure; a model and the commit come later.
+"""Plans a compaction: where to cut, which entries are summarised, which stay. Pure; a model and the commit come later.
 
 Rules from OpenCode's and Pi's designs, with their known mistakes taken out: the range to summarise starts at the
 previous compaction's first kept entry, a cut never stands between a call and its result, whether a turn is split is
@@ -56,7 +56,7 @@ def valid_cuts(view: ContextView, shown: Sequence[int]) -> list[bool]:
 
 
 def find_cut(view: ContextView, shown: Sequence[int], keep: int) -> tuple[int, bool]:
-    """Return the index of the first entry to keep, and whether what is kept is more than ``keep`` tokens.
+    """Return the index of the first entry to keep, and whether the kept entries exceed ``keep`` tokens.
 
     Counts from the newest entry back until ``keep`` is reached and takes the nearest valid cut at or after that
     place. Where there is none (results at the end are larger than ``keep``), it is the nearest before it.
@@ -97,7 +97,7 @@ class RefusalReason(StrEnum):
 class Refusal:
     """Nothing is compacted, and ``message`` says why to a person.
 
-    ``prune`` is what helps instead, without a model: cutting oversized outputs, or clearing old ones.
+    ``prune`` helps instead, without a model: cutting oversized outputs, or clearing old ones.
     """
 
     reason: RefusalReason
@@ -107,7 +107,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """What a compaction would do; also what a hook that replaces the summary is given.
+    """A planned compaction; also the input of a hook that replaces the summary.
 
     ``history`` and ``turn_prefix`` are the messages to summarise, ``kept`` the ones that stay; ``dropped`` holds every
     entry before the first kept one, the invisible ones too. ``budget`` is the history budget H, all sizes are tokens.
@@ -140,7 +140,7 @@ class CompactionPlan:
 
     @property
     def previous_summary(self) -> str:
-        """What a model wrote last time, empty the first time."""
+        """The last summary a model wrote, empty the first time."""
         return self.view.compaction.summary.strip() if self.view.compaction is not None else ""
 
     @property
@@ -150,7 +150,7 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """What a plan may be told. ``keep_recent`` None takes the settings'; ``overhead`` names parts of the head."""
+    """Options of a plan. ``keep_recent`` None takes the settings'; ``overhead`` names parts of the head."""
 
     tools: TraitsByName
     trigger: Trigger = "threshold"
@@ -159,7 +159,7 @@ class PlanOptions:
     overhead: Sequence[tuple[str, int]] = field(default_factory=tuple)
     count: CountEntry = stored_tokens
     boundary: int | None = None
-    """The entry that what is summarised ends before; None: by ``keep_recent``."""
+    """The entry before which the summary ends; None: by ``keep_recent``."""
 
 
 class Boundary(NamedTuple):
@@ -170,7 +170,7 @@ class Boundary(NamedTuple):
 
 
 def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list[Boundary]:
-    """Return all places where what is summarised may end, oldest first. None is between a call and its result."""
+    """Return all places where a summary may end, oldest first. None is between a call and its result."""
     view = resolve(path)
     shown = ViewWeights(view, count).all()
     return [Boundary(view.entries[at].id, starts_turn(view.entries[at])) for at in _places(view, shown)]
@@ -186,7 +186,7 @@ def _places(view: ContextView, shown: Sequence[int], start: int = 0) -> list[int
 def plan_compaction(  # noqa: PLR0911 - one for each way it can end
     path: Sequence[Entry], settings: ContextSettings, size: ContextSize, options: PlanOptions
 ) -> CompactionPlan | Refusal:
-    """Return what to summarise and what to keep, or why not.
+    """Return which entries to summarise and which to keep, or why not.
 
     ``path`` is whole or active, ``settings`` those of the model, ``size`` the measure of that path.
     """
@@ -212,7 +212,7 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
         if len(starts) >= turns and starts[-turns] > cut:
             cut, is_over = starts[-turns], False
     before, total = sum(shown[:cut]), sum(shown)
-    # No answer has seen what the newest step brought: it gets all the room that what stands for the rest leaves.
+    # No answer has seen the newest step's results: they get all the room that the stand-ins for the rest leave.
     target = round(settings.compaction.target_of_budget * size.budget)
     stand_in = settings.compaction.summary_tokens(size.budget) + Budgets.of(settings.compaction, size.budget).total
     room = max(keep, round(target * _FILLED) - min(before, stand_in))
@@ -221,10 +221,10 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
         after = " once old outputs are pruned" if pruned is not None else ""
         message = f"The messages take only {total:,} tokens{after}, and the newest {keep:,} are always kept whole."
         if options.trigger == "overflow" and total < size.fixed:
-            told = describe_overhead(size.fixed, size.window, options.overhead)
+            head = describe_overhead(size.fixed, size.window, options.overhead)
             # The server counted the request too, by its own tokens: two totals that differ would only be a riddle.
             part = f"{total / size.total:.0%}" if total * 100 >= size.total else "less than 1%"
-            message = f"Messages are {part} of it: a summary would not help. Counted here, not by the server: {told}"
+            message = f"Messages are {part} of it: a summary would not help. Counted here, not by the server: {head}"
             return Refusal(RefusalReason.FIXED_OVERHEAD, message)
         if culprit := too_large(view.entries, shown, size.budget // 2):
             message = f"There is nothing to summarise. {culprit}"
@@ -263,7 +263,7 @@ def _plan_up_to(
 def recut(plan: CompactionPlan, keep_recent: int, count: CountEntry = stored_tokens) -> CompactionPlan | None:
     """Return the plan with less kept, for the same summary; None when the cut does not move on.
 
-    What is dropped now and was not summarised is listed in ``unsummarised``.
+    Entries dropped now and not summarised are listed in ``unsummarised``.
     """
     shown = ViewWeights(plan.view, count).all()
     cut, oversized = find_cut(plan.view, shown, keep_recent)
@@ -314,11 +314,11 @@ def _moved(
 def carried_details(
     plan: CompactionPlan, summary: str, count: CountText, templates: Templates | None = None
 ) -> SummaryDetails:
-    """Return what code carries through this compaction beside the model's ``summary``."""
+    """Return the details that code carries through this compaction beside the model's ``summary``."""
     former = plan.view.compaction
     earlier = former.details if former is not None else SummaryDetails()
     hidden = {EntryState.DROPPED, EntryState.MASKED}
-    told = [entry for entry in plan.dropped if plan.view.state(entry.id) not in hidden]
+    summarised = [entry for entry in plan.dropped if plan.view.state(entry.id) not in hidden]
     kept = [entry for entry in plan.kept if plan.view.is_open(entry.id) or isinstance(entry, AssistantEntry)]
     pins = {pin.id: pin for pin in plan.view.pinned}
     for entry in plan.dropped:
@@ -328,7 +328,7 @@ def carried_details(
     notes = plan.view.notes.values()
     known = "\n".join([summary, shown_text(kept), *notes, *(pin.text for pin in pinned)])
     budgets = Budgets.of(plan.settings.compaction, plan.budget)
-    details = carry(Summarised(told, plan.files, plan.tools), earlier, budgets, count, known)
+    details = carry(Summarised(summarised, plan.files, plan.tools), earlier, budgets, count, known)
     return details.model_copy(update={"pinned": pinned})
 
 
@@ -337,14 +337,14 @@ def compaction_entry(
 ) -> CompactionEntry:
     """Return the entry of a plan with a model's summary.
 
-    What the summary does not cover (everything, when it is empty) is told by rule, line by line. ``tokens_after`` is
+    Entries the summary does not cover (all, when it is empty) are listed by rule, line by line. ``tokens_after`` is
     left to the commit, which measures it.
     """
     untold = plan.unsummarised if summary.strip() else (*plan.history, *plan.turn_prefix, *plan.unsummarised)
     room = plan.summary_tokens
     lines = digest(untold, room // 3 if summary.strip() else room, count)
-    told = fit((summary or plan.previous_summary).strip(), room - count(lines), count)
-    text = "\n\n".join(filter(None, [told, lines]))
+    said = fit((summary or plan.previous_summary).strip(), room - count(lines), count)
+    text = "\n\n".join(filter(None, [said, lines]))
     return CompactionEntry(
         summary=text,
         first_kept_id=plan.first_kept_id,
@@ -381,7 +381,7 @@ def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> Compactio
     entries = plan.view.entries
     # Whether the turn is split is decided at the cut itself; only then do invisible entries move to the kept side.
     # A turn whose start is no longer in view is not split: what precedes the cut is history. A message sent while a
-    # call was running starts no turn of its own here, because the call and its result are told together.
+    # call was running starts no turn of its own here, because the call and its result stay together.
     turn = start = cut
     if not starts_turn(entries[cut]):
         valid = valid_cuts(plan.view, shown)

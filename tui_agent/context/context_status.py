@@ -5,12 +5,12 @@ from enum import StrEnum
 
 
 class Standing(StrEnum):
-    """How the model has an entry, what it has least of first; the values are what people are told."""
+    """How the model has an entry, those it has least of first; the values are shown to people."""
 
     UNSENT = "not sent"
     """Not at all: dropped, kept from it, or nothing for a model."""
     CLEARED = "cleared"
-    """A placeholder stands in its place, or what a prune left of it."""
+    """A placeholder stands in its place, or the rest a prune left of it."""
     SUMMARISED = "summarised"
     """A summary stands for it; also the summary itself."""
     PINNED = "pinned"

@@ -1,6 +1,6 @@
-"""How the model has each entry of a path: what margin, tree, map and gauge show is decided here.
+"""How the model has each entry of a path, decided here for margin, tree, map and gauge.
 
-Pure and linear; a path that only grew costs what was appended.
+Pure and linear; a path that only grew costs no more than its new entries.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ class Standings:
     """The standing of each entry of one path.
 
     ``compaction`` is the summary in force and ``boundary`` the first entry it leaves as it is (its own id when it
-    leaves none), 0 without one. ``known`` has what follows neither from these nor from an entry's kind.
+    leaves none), 0 without one. ``known`` has standings that follow neither from these nor from an entry's kind.
     """
 
     compaction: int = 0
@@ -52,7 +52,7 @@ class Standings:
         return any(self.known.get(entry_id) is not other.known.get(entry_id) for entry_id in self.edited)
 
     def grown(self, path: Sequence[Entry]) -> "Standings":
-        """Return the standings of a path; of one that only grew since, only what was appended is looked at."""
+        """Return the standings of a path; of one that only grew since, only new entries are looked at."""
         if not begins_with(path, self._first, self._last, self._length):
             return standings(path)
         appended = path[self._length :]
@@ -69,7 +69,7 @@ class Standings:
 
 
 def standings(path: Sequence[Entry], view: ContextView | None = None) -> Standings:
-    """Return the standings of a path, whole or active; ``view`` is what it resolves to, where that is known."""
+    """Return the standings of a path, whole or active; ``view`` is the view it resolves to, where known."""
     if not path:
         return Standings()
     view = view or resolve(path)
@@ -127,9 +127,9 @@ _OF_STATE = {
 
 
 def shares(view: ContextView, found: Standings, weights: Weights) -> dict[Standing, int]:
-    """Return what the entries of a view take by their standing, in uncorrected tokens, without those simply sent.
+    """Return the size of a view's entries by standing, in uncorrected tokens, without those simply sent.
 
-    What is simply sent is the rest of the history.
+    Those are the rest of the history.
     """
     taken: dict[Standing, int] = {}
     if view.compaction is not None:

@@ -1,7 +1,7 @@
 """Plans which texts lose their middle where clearing old outputs is not enough: by tokens, whatever the script.
 
-An entry keeps so many characters as come to the tokens it may take, so Chinese is cut as far as English. What was cut
-has its number in the cut, and stays in the session.
+An entry keeps so many characters as come to the tokens it may take, so Chinese is cut as far as English. A cut
+entry has its number in the cut, and stays in the session.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +28,7 @@ LEAST_TOKENS = 6
 LEAST_OUTPUT = 500
 """Tokens of an output below which a plan does not cut it."""
 _WORDS_WEIGH = 4
-"""What a person or the model itself wrote keeps so many times what an output keeps."""
+"""Text of a person or the model keeps so many times as much as an output."""
 
 _CHARS_BESIDE_IMAGES = 3.0
 """Characters a token of the text beside an image has, roughly."""
@@ -38,7 +38,7 @@ Longest = Callable[[Entry], int]
 
 
 def outputs(entry: Entry) -> int:
-    """Return the characters of what a tool or a user's command printed."""
+    """Return the number of characters a tool or a user's command printed."""
     return len(entry.output) if isinstance(entry, ToolResultEntry | ShellEntry) else 0
 
 
@@ -111,7 +111,7 @@ class Cutter:
 
 
 def cut_outputs(view: ContextView, kept: Sequence[Entry], room: int, count: CountEntry) -> tuple[PrunePlan, ...]:
-    """Return cuts of outputs after which what is kept takes about ``room`` tokens: the longest give most.
+    """Return cuts of outputs after which the kept entries take about ``room`` tokens: the longest give most.
 
     Outputs that would be left ``LEAST_OUTPUT`` tokens each stay longer: the ladder decides about those.
     """

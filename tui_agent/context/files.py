@@ -1,7 +1,7 @@
 """The files a stretch of the session read and modified, cumulative over everything that was summarised before.
 
-A file's last touch decides its place: lists run from the longest untouched to the newest, so that what is cut to a
-budget is cut from the front.
+A file's last touch decides its place: lists run from the longest untouched to the newest, so that a list cut
+to a budget is cut from the front.
 """
 
 import posixpath
@@ -26,14 +26,14 @@ from tui_agent.session.tool_traits import ToolTraits, TraitsByName
 
 _PATH_KEYS = ("path", "file_path", "filePath", "filename")
 _LONG_DIRECTORY = 12
-"""Characters of a directory that is told once for all paths in it."""
+"""Characters of a directory that is shown once for all paths in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileOperations:
     """Paths read and paths modified, each once, oldest touch first. A modified file is not listed as read.
 
-    ``ids`` are the newest entries that told of them.
+    ``ids`` are the newest entries that name them.
     """
 
     read: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class FileOperations:
         return (*self.read[max(0, len(self.read) - number) :], *self.modified[max(0, len(self.modified) - number) :])
 
     def shown(self, budget: int, count: Callable[[str], int]) -> int | None:
-        """Return how many of the newest paths of each list are told in ``budget`` tokens together; None for all."""
+        """Return how many of the newest paths of each list are shown in ``budget`` tokens together; None for all."""
 
         def fits(number: int | None) -> bool:
             rows = (row for paths in (self.read, self.modified) for row in path_rows(paths, number, self.ids))
@@ -62,7 +62,7 @@ class FileOperations:
 
 
 def path_rows(paths: Sequence[str], number: int | None, ids: Mapping[str, int]) -> list[str]:
-    """Return a list of files with their entries: all, or the newest ``number``, their common directory told once."""
+    """Return a list of files with their entries: all, or the newest ``number``, their common directory shown once."""
     hidden = 0 if number is None else max(0, len(paths) - number)
     rows = [f"({hidden} earlier files not listed)"] if hidden else []
     listed = paths[hidden:]
@@ -84,7 +84,7 @@ def call_path(arguments: str) -> str | None:
 def file_operations(
     entries: Iterable[Entry], tools: TraitsByName, earlier: SummaryDetails | None = None
 ) -> FileOperations:
-    """Return what was read and modified in ``entries``, on top of what ``earlier`` summaries carried.
+    """Return the files read and modified in ``entries``, on top of those ``earlier`` summaries carried.
 
     Sources are the results' own metadata, their calls' arguments where a tool reports nothing (imported sessions),
     checkpoints (which see edits made by shell commands), attached files, and the details of summaries on the way.

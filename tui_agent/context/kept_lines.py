@@ -1,8 +1,8 @@
-"""Which lines of what leaves the view stay in it, told by summaries and placeholders: those with names in use.
+"""Which lines of entries that leave the view stay in summaries and placeholders: those with names in use.
 
-A name alone tells that something is there; the line tells what. So each name brings the line it stood in last, and a
-line is worth the sum of its names for each token it takes. Names whose line is too long or too dear stand by
-themselves at the end, as far as there is room. The same entries give the same lines.
+A name alone says that something is there; the line says more. So each name brings the line it stood in last, and a
+line is worth the sum of its names for each token it takes. Names whose line is too long or too dear stand
+alone at the end, as far as there is room. The same entries give the same lines.
 """
 
 import re
@@ -31,7 +31,7 @@ _WORD = re.compile(r"\w+")
 LONGEST_LINE = 300
 """Characters of a line beyond which only its names are kept."""
 _ADDRESS_TOKENS = 12
-"""About what the number and the title of an entry take."""
+"""About the size of an entry's number and title."""
 _TITLE_CHARS = 60
 _CARRIED = re.compile(r"#(\d{1,9})(?: \(([^)\n]*)\))?: ")
 _NOTED = frozenset({"path", "name", "hash", "number", "error"})
@@ -40,13 +40,13 @@ _BARE_SHARE = 0.15
 """Share of the budget that names by themselves may take before lines are chosen."""
 
 OWN_SHARE = 0.3
-"""Share of the budget for what the agent stated, found and decided itself: nobody can read that again."""
+"""Share of the budget for the agent's own statements, findings and decisions: nobody can read that again."""
 _SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}
 """Largest share of the budget of the kinds whose anchors are lines themselves."""
 
 
 def shown_text(entries: Iterable[Entry]) -> str:
-    """Return all text of entries that stay in view, to look up what needs no line."""
+    """Return all text of entries that stay in view, to look up names that need no line."""
     return "\n".join(map(texts_of, entries))
 
 
@@ -68,13 +68,13 @@ def texts_of(entry: Entry) -> str:
 
 
 def _stands_in(text: str, words: set[str], piece: str) -> bool:
-    """Whether a piece stands in a long text; most that do not are told from its words, without a search."""
+    """Whether a piece stands in a long text; most that do not are ruled out by its words, without a search."""
     return words.issuperset(_WORD.findall(piece)) and piece in text
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What leaves the view, by entry. ``own`` are the entries that the agent wrote: they have a share for themselves.
+    """Texts that leave the view, by entry. ``own`` are the entries that the agent wrote: they have their own share.
 
     ``earlier`` are lines that were kept before, with their entries.
     """
@@ -97,9 +97,9 @@ def choose_lines(
     count: Callable[[str], int],
     shown: str,
 ) -> dict[int, list[str]]:
-    """Return the lines to keep of what leaves the view, by entry, within ``budget`` tokens.
+    """Return the lines to keep of entries that leave the view, by entry, within ``budget`` tokens.
 
-    ``anchors`` are the names, best first. What stands in ``shown`` stays in view and is not repeated; lines of names
+    ``anchors`` are the names, best first. Text in ``shown`` stays in view and is not repeated; lines of names
     that do come last, as far as there is room.
     """
     is_shown = partial(_stands_in, shown, set(_WORD.findall(shown)))
@@ -146,7 +146,7 @@ class _Chosen:
         self._said = ""
 
     def take(self, entry_id: int, text: str, *, least: int = 0, bare: bool = False) -> None:
-        """Take what is not told yet, if ``least`` tokens are left after it."""
+        """Take the text not shown yet, if ``least`` tokens are left after it."""
         address = 0 if entry_id in self._lines or entry_id in self._names else _ADDRESS_TOKENS
         cost = self._count(text) + address + (2 if bare else 1)
         if self.left - cost >= least and text not in self._said:
@@ -155,7 +155,7 @@ class _Chosen:
             self.left -= cost
 
     def in_order(self, texts: Mapping[int, str]) -> dict[int, list[str]]:
-        """Return what was chosen by entry: the lines as they stand in its text, then the names as one."""
+        """Return the chosen lines by entry: as they stand in its text, then the names as one."""
         for entry_id, rows in self._lines.items():
             rows.sort(key=texts.get(entry_id, "").find)
         for entry_id, names in self._names.items():
@@ -202,7 +202,7 @@ def write_notes(
 ) -> tuple[str, ...]:
     """Return a note per target of a prune, all together of at most ``budget`` tokens; empty where nothing is to say.
 
-    It is told beneath the gist in the target's placeholder, and stored, so that a placeholder never changes.
+    It is shown beneath the gist in the target's placeholder, and stored, so that a placeholder never changes.
     ``anchors`` are those of the whole view. A line goes to the target that held its name last.
     """
     gone = set(targets)
@@ -228,7 +228,7 @@ def encode_lines(chosen: Mapping[int, Sequence[str]], titles: Mapping[int, str] 
 def decode_lines(carried: Iterable[str]) -> tuple[list[tuple[int, str]], dict[int, str]]:
     """Return the lines of texts that ``encode_lines`` made, with their entries, and the titles of those.
 
-    What has no address is left out.
+    A line without an address is left out.
     """
     lines: list[tuple[int, str]] = []
     titles: dict[int, str] = {}
@@ -242,7 +242,7 @@ def decode_lines(carried: Iterable[str]) -> tuple[list[tuple[int, str]], dict[in
 
 
 def title_of(entry: Entry) -> str:
-    """Return what the lines of an entry are from, where that is short: the file that was read, the command."""
+    """Return the source of an entry's lines, where that is short: the file that was read, the command."""
     if not isinstance(entry, ToolResultEntry):
         return ""
     title = entry.title or entry.metadata.path or ""

@@ -1,7 +1,7 @@
-"""What code, not a model, carries through a summary: the user's words, files, anchors, to-dos and skills.
+"""The details that code, not a model, carries through a summary: the user's words, files, anchors, to-dos and skills.
 
-Each has its own budget. They are rebuilt at every compaction from the entries and from what the previous compaction
-stored, so nothing passes through a model twice. Where no model has summarised, `digest` stands in.
+Each has its own budget. They are rebuilt at every compaction from the entries and from the previous compaction's
+own, so nothing passes through a model twice. Where no model has summarised, `digest` stands in.
 """
 
 import re
@@ -43,12 +43,12 @@ MIN_TEXT_TOKENS = 24
 SKILL_LEFT_OUT = "(loaded earlier, too long to repeat here: load it again with the skill tool before going on with it)"
 """Stands for a skill that is over the budget."""
 PLAN = "plan"
-"""What the plan that the user approved last is called beside the states of tools."""
+"""Name of the plan that the user approved last, beside the states of tools."""
 _TEXT_CHARS, _CALL_CHARS = 160, 100
 """Characters of an answer and of a call in a summary by rule."""
 _FINISHED = ("[x]", "[-]")
 _TAG_TOKENS = 8
-"""About what the tags around one piece take."""
+"""About the size of the tags around one piece."""
 
 _MESSAGE = re.compile(r"#(\d+) (.*)", re.DOTALL)
 
@@ -88,9 +88,9 @@ class Summarised:
 def carry(
     summarised: Summarised, earlier: SummaryDetails, budgets: Budgets, count: CountText, shown: str = ""
 ) -> SummaryDetails:
-    """Return what is carried of the entries that are about to be summarised, on top of what was carried before.
+    """Return the details carried of the entries about to be summarised, on top of those carried before.
 
-    ``shown`` is all text that stays in the model's view: what stands in it needs no anchor. Pinned entries are the
+    ``shown`` is all text that stays in the model's view: names in it need no anchor. Pinned entries are the
     plan's to add.
     """
     entries, files, tools = summarised.entries, summarised.files, summarised.tools
@@ -133,7 +133,7 @@ def fit(text: str, budget: int, count: CountText) -> str:
 
 
 def _messages(entries: Iterable[Entry], earlier: Iterable[str]) -> list[tuple[int, str]]:
-    """Return the user's own messages with their ids, oldest first: what they typed, and the names of what they gave."""
+    """Return the user's own messages with their ids, oldest first: the text typed, and the names of files given."""
     messages: dict[int, str] = {}
     for position, text in enumerate(earlier):
         found = _MESSAGE.fullmatch(text)
@@ -191,21 +191,21 @@ def _state(entries: Sequence[Entry], earlier: Iterable[StateText], tools: Traits
         for call in entry.tool_calls
     }
     for entry in entries:
-        told: list[StateText] = []
+        found: list[StateText] = []
         match entry:
             case UserEntry():
                 for part in entry.parts:
                     if isinstance(part, FilePart) and part.path.startswith(SKILL_PREFIX):
                         name = part.path.removeprefix(SKILL_PREFIX)
-                        told.append(StateText(tool="skill", name=name, text=part.text))
+                        found.append(StateText(tool="skill", name=name, text=part.text))
                     elif isinstance(part, FilePart) and part.path == PLAN_PATH:
-                        told.append(StateText(tool=PLAN, text=part.text))
+                        found.append(StateText(tool=PLAN, text=part.text))
             case ToolResultEntry(status=ToolStatus.COMPLETED) if state_of := tools[entry.tool].state:
                 name = "" if state_of == "list" else entry.title or names.get(entry.call_id, "")
-                told.append(StateText(tool=entry.tool, name=name, text=entry.output))
+                found.append(StateText(tool=entry.tool, name=name, text=entry.output))
             case _:
                 continue
-        for item in told:
+        for item in found:
             state.pop((item.tool, item.name), None)
             state[item.tool, item.name] = item
     return list(state.values())
@@ -232,7 +232,7 @@ def _select_state(
 
 
 def _shorter_list(text: str, budget: int, count: CountText) -> str:
-    """Return a to-do list within ``budget`` tokens: first what is finished goes, then what comes last.
+    """Return a to-do list within ``budget`` tokens: finished items go first, then the last ones.
 
     A line that begins with ``#`` tells of it and is no item. Empty when not one item fits.
     """
@@ -249,7 +249,7 @@ def _shorter_list(text: str, budget: int, count: CountText) -> str:
 
 
 def digest(entries: Sequence[Entry], budget: int, count: CountText) -> str:
-    """Return what happened in ``entries`` in at most ``budget`` tokens; the newest lines are kept, in order.
+    """Return the events of ``entries`` in at most ``budget`` tokens; the newest lines are kept, in order.
 
     The user's messages are not in it: they are carried word for word elsewhere.
     """
@@ -273,13 +273,13 @@ def _digest_lines(entries: Sequence[Entry]) -> Iterable[str]:
                     yield f"- #{entry.id} {text}"
                 for call in entry.tool_calls:
                     result = results.get(call.call_id)
-                    what = one_line((result.title if result else "") or call.arguments, _CALL_CHARS)
+                    subject = one_line((result.title if result else "") or call.arguments, _CALL_CHARS)
                     number, ending = entry.id, "interrupted"
                     if result is not None:
                         code, ended = result.metadata.exit_code, result.status
                         failed = ended is not ToolStatus.COMPLETED
                         number, ending = result.id, f"exit {code}" if code else str(ended) if failed else "ok"
-                    yield f"- #{number} {call.tool} {what} → {ending}"
+                    yield f"- #{number} {call.tool} {subject} → {ending}"
             case ShellEntry() if not entry.excluded:
                 yield f"- #{entry.id} user ran `{one_line(entry.command, _CALL_CHARS)}` → exit {entry.exit_code}"
             case BranchSummaryEntry():

@@ -69,7 +69,7 @@ _UNPORTABLE = re.compile(r"[^A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class ModelTraits:
-    """What a model and its server take, as far as it changes a request.
+    """What a model and its server accept, as far as it changes a request.
 
     ``tools``: False where its server drops or refuses tools. ``alternating_roles``: chat templates that refuse two user
     messages in a row. ``short_call_ids``: call ids of exactly nine letters and digits (Mistral). ``images_in_results``:
@@ -113,7 +113,7 @@ def project(
 
 @dataclass(slots=True)
 class Builder:
-    """Puts messages together, entry by entry; what it has put never changes (but see ``finished``)."""
+    """Puts messages together, entry by entry; finished ones never change (but see ``finished``)."""
 
     view: ContextView
     traits: ModelTraits
@@ -275,7 +275,7 @@ class Builder:
         else:
             base = _UNPORTABLE.sub("_", call.call_id)[: MAX_NAME_CHARS - 8] or "call"
         unique, number = base, 1
-        # Two ids that only differ in what some formats don't take would be one there.
+        # Two ids that only differ in characters some formats don't take would be one there.
         while (portable := _UNPORTABLE.sub("_", unique)) in self._used_ids:
             number += 1
             if self.traits.short_call_ids:

@@ -1,6 +1,6 @@
 """Plans which old tool outputs become placeholders, and says when that may happen.
 
-Pruning rewrites what was sent before, so it costs the provider's prompt cache: it waits for a moment when that is
+Pruning rewrites messages sent before, so it costs the provider's prompt cache: it waits for a moment when that is
 free or needed, and then does everything in one entry.
 """
 
@@ -32,11 +32,11 @@ from tui_agent.session.tool_traits import TraitsByName
 MIN_OUTPUT_TOKENS = 2 * PLACEHOLDER_TOKENS
 """An output smaller than this stays: its placeholder would save nothing."""
 _NOTES_OF_FREED = 0.15
-"""Largest share of what a prune frees that its notes may take back."""
+"""Largest share of the tokens a prune frees that its notes may take back."""
 _OWN_WORTH = 8
-"""What the agent wrote itself is worth so many times what an output of the same names is: nobody can read it again."""
+"""The agent's own text is worth so many times an output with the same names: nobody can read it again."""
 _ENOUGH = 0.75
-"""Share of what is wanted that a prune has to free where the next request would be over the threshold."""
+"""Share of the wanted tokens that a prune has to free where the next request would be over the threshold."""
 _ALL_TEXT = 1_000_000_000
 """Characters that stay where only images go: more than any text has."""
 
@@ -56,7 +56,7 @@ class Occasion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What is going on, as far as it decides whether to prune."""
+    """The situation, as far as it decides whether to prune."""
 
     asked: bool = False
     model_switched: bool = False
@@ -68,7 +68,7 @@ class Moment:
 class PrunePlan:
     """Entries to turn into placeholders (or to cut to ``keep_chars`` characters), superseded ones first.
 
-    ``notes`` is what each placeholder says beside its gist, in the order of ``targets``.
+    ``notes`` are the placeholders' texts beside the gist, in the order of ``targets``.
     """
 
     targets: tuple[int, ...]
@@ -99,10 +99,10 @@ class PrunePlan:
         """Return the view as it is once the plan's entry stands on the path."""
         states = {**view.states, **dict.fromkeys(self.targets, EntryState.PRUNED)}
         left = {target: chars for target, chars in view.kept_chars.items() if target not in self.targets}
-        told = {target: note for target, note in view.notes.items() if target not in self.targets}
+        kept = {target: note for target, note in view.notes.items() if target not in self.targets}
         cut = dict.fromkeys(self.targets, self.keep_chars) if self.keep_chars else {}
         notes = {target: note for target, note in zip(self.targets, self.notes, strict=False) if note}
-        return replace(view, states=states, kept_chars=left | cut, notes=told | notes)
+        return replace(view, states=states, kept_chars=left | cut, notes=kept | notes)
 
 
 def occasion(settings: PruneSettings, size: ContextSize, moment: Moment) -> Occasion | None:
@@ -131,7 +131,7 @@ def under_pressure(settings: PruneSettings, size: ContextSize) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PruneRules:
-    """What a plan is made with. ``budget`` is the history budget in tokens."""
+    """The rules of a plan. ``budget`` is the history budget in tokens."""
 
     settings: PruneSettings
     budget: int
@@ -147,11 +147,11 @@ class PruneRules:
 
 
 def plan_prune(view: ContextView, rules: PruneRules, reason: str = Occasion.PRESSURE) -> PrunePlan | None:
-    """Return what to prune, None when it is not worth it.
+    """Return the entries to prune, None when it is not worth it.
 
     Walks back from the newest entry. The newest tokens of output, pinned entries and protected tools stay, and the
     results of the last turns or, under pressure, of the last steps. An output that stands again later, because the
-    same call ran again, is only protected by the last steps. Of what is left the least valuable goes, as far as it
+    same call ran again, is only protected by the last steps. Of the rest the least valuable goes, as far as it
     takes; under pressure the long arguments of old steps as well.
     """
     weights = ViewWeights(view, rules.count)
@@ -317,8 +317,8 @@ def plan_image_prune(
 ) -> PrunePlan | None:
     """Return which entries lose their images because a request would hold too many or too heavy ones, else None.
 
-    What the model has seen is cut to half of what is allowed, so that the next image does not break the cache again;
-    what it has not answered yet may fill all of it. The newest entry with images keeps them, whatever they weigh, as
+    Images the model has seen are cut to half of the limit, so that the next image does not break the cache again;
+    those it has not answered yet may fill all of it. The newest entry with images keeps them, whatever they weigh, as
     long as they are not too many. Pinned entries keep theirs. The text beside an image stays.
     """
     holders = {entry.id: images for entry in view.entries if view.is_open(entry.id) and (images := images_of(entry))}

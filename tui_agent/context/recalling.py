@@ -1,4 +1,4 @@
-"""What ``recall`` shows of an entry that is longer than one output may be: its beginning, the lines in use, an outline.
+"""How ``recall`` shows an entry longer than one output may be: its beginning, the lines in use, an outline.
 
 The outline is of whole lines first, then of lines cut to the names in them.
 
@@ -19,13 +19,13 @@ from tui_agent.session.tool_traits import TraitsByName
 _HEAD_SHARE = 0.05
 """Share of the room for the beginning of the text."""
 _USED_SHARE = 0.1
-"""Share of what is left of it for lines in which names in use stand."""
+"""Share of the rest of it for lines in which names in use stand."""
 _NAMES_SHARE = 0.7
 """Share of the rest for lines that are cut to their names."""
 _CUT = "… "
 """How a line begins of which only names are shown."""
 _NUMBER_BYTES = 8
-"""About what a line's number takes."""
+"""About the size of a line's number."""
 _WORD = re.compile(r"[\w$@][\w$@./:#-]{2,198}[\w$]")
 _PLAIN = re.compile(r"[A-Z]?[a-z]+(?:-[a-z]+)*|[A-Z]+|[\d.:-]+")
 """A word of prose or a number, which names nothing."""
@@ -42,7 +42,7 @@ def names_in_use(view: ContextView, tools: TraitsByName) -> dict[str, float]:
 
 
 _ROOMY = 6_000
-"""Tokens up to which an entry that was asked for may take three times what an output may."""
+"""Tokens up to which an entry that was asked for may take three times as much as an output."""
 
 
 def recall_limits(limits: OutputLimits) -> OutputLimits:
@@ -55,9 +55,9 @@ def fits(lines: Sequence[str], limits: OutputLimits) -> bool:
 
 
 def outline(lines: Sequence[str], names: Mapping[str, float], limits: OutputLimits) -> list[tuple[int, str]]:
-    """Return what to show of a text that is too long: lines with their positions, ascending.
+    """Return an outline of a text that is too long: lines with their positions, ascending.
 
-    The beginning first; then the lines in which names in use stand, those worth most for what they take (a name that
+    The beginning first; then the lines in which names in use stand, those worth most for their size (a name that
     stands in many lines says less of each); then those that hold most names that are not shown yet; then others, cut
     to such names.
     """

@@ -1,4 +1,4 @@
-"""How one entry is told to a model: its texts, images and placeholders, before messages are put together.
+"""How one entry is shown to a model: its texts, images and placeholders, before messages are put together.
 
 Everything that is sent passes ``valid``: half surrogate pairs can't be encoded and some servers refuse NUL.
 """
@@ -35,10 +35,10 @@ from tui_agent.session.entries import (
 )
 
 Content = tuple[ContentText | ImageRef, ...]
-"""What a message holds."""
+"""The content of a message."""
 
 _CHARS_PER_TOKEN = 4
-"""About what a token of a placeholder has."""
+"""About the characters of a placeholder's token."""
 
 GIST_CHARS = 120
 """Characters of a title or text in a placeholder."""
@@ -60,9 +60,9 @@ _STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How an entry is to be shown: its state, what a prune left of it, and whether images may be sent.
+    """How an entry is to be shown: its state, the rest a prune left, and whether images may be sent.
 
-    ``note`` is what a placeholder says beside its gist. ``lost`` is an entry it points to that is no longer as it was.
+    ``note`` is a placeholder's text beside its gist. ``lost`` is an entry it points to that is no longer as it was.
     """
 
     state: EntryState = EntryState.LIVE
@@ -129,24 +129,24 @@ def shell_text(entry: ShellEntry, shown: Shown, templates: Templates) -> str:
 
 
 def result_text(entry: ToolResultEntry, shown: Shown, templates: Templates) -> str:
-    """Return what a tool result says, without its images."""
+    """Return a tool result's text, without its images."""
     if shown.state is EntryState.MASKED:
         return masked_text(entry, templates)
     if shown.state is EntryState.PRUNED and not shown.kept_chars:
         return _pruned(entry, shown, templates)
     output = valid(_cut(entry.output, shown, entry))
     if shown.lost is not None:
-        # Its first line says that the read it points to can be seen; what changed since stays of use.
+        # Its first line says that the read it points to can be seen; the changes since stay of use.
         _seen, end, difference = output.partition("\n")
         output = f"{fill(templates.reference_lost, id=str(shown.lost))}{end}{difference}"
     if entry.full_output is not None:
-        # What was cut can be had by its number, which the tool did not know when it wrote the output.
+        # The cut text can be had by its number, which the tool did not know when it wrote the output.
         output = f"{output}\n[#{entry.id}]"
     return output if output.strip() else templates.empty_output
 
 
 def assistant_text(entry: AssistantEntry, shown: Shown, templates: Templates) -> str:
-    """Return what the model said, empty when it said nothing."""
+    """Return the model's text, empty when it said nothing."""
     text = entry.text
     if not text.strip():
         return ""
@@ -176,8 +176,8 @@ def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
     values = parse_object(arguments)
     if values is None:
         most = min(shown.kept_chars, INVALID_ARGUMENTS_CHARS) if shown.cut else INVALID_ARGUMENTS_CHARS
-        told = {INVALID_ARGUMENTS_KEY: valid(arguments[:most])} if arguments.strip() else {}
-        return json.dumps(told, ensure_ascii=False)
+        kept = {INVALID_ARGUMENTS_KEY: valid(arguments[:most])} if arguments.strip() else {}
+        return json.dumps(kept, ensure_ascii=False)
     if not shown.whole:
         most = shown.kept_chars if shown.cut else LONG_ARGUMENT_CHARS
         return json.dumps(_shortened(values, most, entry_id), ensure_ascii=False)
@@ -188,7 +188,7 @@ def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
 
 
 def summary_text(entry: CompactionEntry, pinned: Iterable[PinnedText], shown: Shown, templates: Templates) -> str:
-    """Return the message that stands for compacted history: the summary and what code carried through it."""
+    """Return the message that stands for compacted history: the summary and the details code carried through it."""
     if shown.state is EntryState.MASKED:
         return masked_text(entry, templates)
     blocks = carried_blocks(entry.details, pinned)
@@ -243,12 +243,12 @@ def pinned_text(entry: Entry, templates: Templates) -> PinnedText:
 
 
 def image_label(image: ImagePart) -> str:
-    """Return what names an image, or stands for it where a model can't see: ``[image: path, WxH]``."""
+    """Return an image's label, or its stand-in where a model can't see: ``[image: path, WxH]``."""
     return valid(f"[image: {_image_name(image)}]")
 
 
 def image_text(image: ImagePart, entry_id: int, shown: Shown, templates: Templates) -> str:
-    """Return what stands for an image of an entry; where a prune took it, with the way to get it back."""
+    """Return the stand-in for an image of an entry; where a prune took it, with the way to get it back."""
     if shown.whole or not shown.vision:
         return image_label(image)
     return valid(fill(templates.placeholder_image, name=_image_name(image), id=str(entry_id)))
@@ -260,30 +260,30 @@ def _image_name(image: ImagePart) -> str:
 
 
 def gist(entry: Entry) -> str:
-    """Return one line that tells what an output was: what made it, how long it was and how it went."""
+    """Return one line that describes an output: its source, its length and how it went."""
     lines = ending = ""
     match entry:
         case ToolResultEntry():
             failed = entry.metadata.exit_code not in (None, 0)
             ending = f"exit {entry.metadata.exit_code}" if failed else _STATUS[entry.status]
             subject = one_line(entry.title or entry.metadata.path or "", GIST_CHARS)
-            what = f"{entry.tool} {subject}".strip()
+            source = f"{entry.tool} {subject}".strip()
         case ShellEntry():
             ending = "" if entry.exit_code is None else f"exit {entry.exit_code}"
-            what = f"$ {one_line(entry.command, GIST_CHARS)}"
+            source = f"$ {one_line(entry.command, GIST_CHARS)}"
         case UserEntry():
-            what = f"user message “{one_line(entry.text, GIST_CHARS)}”"
+            source = f"user message “{one_line(entry.text, GIST_CHARS)}”"
         case AssistantEntry():
-            what = f"answer “{one_line(entry.text, GIST_CHARS)}”"
+            source = f"answer “{one_line(entry.text, GIST_CHARS)}”"
         case CompactionEntry() | BranchSummaryEntry():
-            what = "summary"
+            source = "summary"
         case _:
             return entry.kind.replace("_", " ")
     if isinstance(entry, ToolResultEntry | ShellEntry):
         count = line_count(entry.output)
         lines = f"{count:,} line" if count == 1 else f"{count:,} lines"
     tokens = f"{short_count(entry.tokens)} tokens" if entry.tokens else ""
-    return ", ".join(filter(None, (what, lines, tokens, ending)))
+    return ", ".join(filter(None, (source, lines, tokens, ending)))
 
 
 def short_count(tokens: int) -> str:
@@ -296,10 +296,10 @@ def short_count(tokens: int) -> str:
 
 
 def masked_text(entry: Entry, templates: Templates) -> str:
-    """Return what stands for an entry that was hidden, shorter where the entry itself is short."""
-    told = valid(fill(templates.placeholder_masked, gist=gist(entry), id=str(entry.id)))
-    if not entry.tokens or entry.tokens * _CHARS_PER_TOKEN >= len(told):
-        return told
+    """Return the stand-in for a hidden entry, shorter where the entry itself is short."""
+    text = valid(fill(templates.placeholder_masked, gist=gist(entry), id=str(entry.id)))
+    if not entry.tokens or entry.tokens * _CHARS_PER_TOKEN >= len(text):
+        return text
     short = f"[Hidden: #{entry.id}]"
     return short if entry.tokens * _CHARS_PER_TOKEN >= len(short) else f"[#{entry.id}]"
 

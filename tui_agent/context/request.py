@@ -1,7 +1,7 @@
-"""The request: what one call to a model consists of, independent of any provider.
+"""The request: the content of one call to a model, independent of any provider.
 
-A request is data that serialises to the same bytes every time. Its wire form is the OpenAI chat format, which is
-what litellm takes for every provider.
+A request is data that serialises to the same bytes every time. Its wire form is the OpenAI chat format, which
+litellm takes for every provider.
 """
 
 import json
@@ -13,7 +13,7 @@ from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ToolSchema
 
 CacheTtl = Literal["5m", "1h"]
-"""How long a cache mark asks a provider to keep what stands before it."""
+"""How long a cache mark asks a provider to keep the prefix before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class RequestToolCall:
 class Message:
     """One message of a request.
 
-    ``origin`` names the entries it was made from (empty for what the program adds); it is not sent.
+    ``origin`` names the entries it was made from (empty for the program's own); it is not sent.
     ``reasoning`` holds provider blobs (JSON text) that go back byte for byte. ``cache`` asks the provider to cache
     everything up to and including this message, where it takes such marks. ``failed`` marks the result of a call that
     failed, for formats that have a place for it.
@@ -125,7 +125,7 @@ def wire_message(message: Message) -> dict[str, Any]:
 def request_bytes(request: ModelRequest) -> bytes:
     """Return the canonical bytes of a request: tools, then messages, one JSON document a line.
 
-    Cache marks and the model's name are left out: they move or change without changing what the model reads.
+    Cache marks and the model's name are left out: they move or change without changing the text the model reads.
     """
     lines = [json.dumps(wire_tool(tool), ensure_ascii=False, sort_keys=True) for tool in request.tools]
     lines += [json.dumps(wire_message(message), ensure_ascii=False) for message in request.messages]

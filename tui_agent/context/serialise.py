@@ -1,4 +1,4 @@
-"""What a summariser is to do for a compaction or a branch, and the conversation as plain text for it to describe."""
+"""A summariser's task for a compaction or a branch, and the conversation as plain text for it to describe."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -63,7 +63,7 @@ def compaction_tasks(
 def blocks_of(
     entries: Sequence[Entry], view: ContextView, settings: CompactionSettings, templates: Templates | None = None
 ) -> tuple[str, ...]:
-    """Return entries as text for a summariser, without what the user took out of the model's view."""
+    """Return entries as text for a summariser, without those the user took out of the model's view."""
     replaced = {
         entry.id: None if view.state(entry.id) is EntryState.DROPPED else masked_text(entry, templates or Templates())
         for entry in entries
@@ -94,7 +94,7 @@ def serialise(
 ) -> tuple[str, ...]:
     """Return one block of text per entry that says something, in order; join them with blank lines.
 
-    ``replaced`` maps the id of an entry the user changed in the model's view to what stands in its place, None for
+    ``replaced`` maps the id of an entry the user changed in the model's view to its replacement, None for
     nothing; ``hidden_calls`` are the calls, by entry and call id, that went with a dropped result. Calls that never
     got a result are marked as interrupted where the next message begins.
     """
@@ -168,12 +168,12 @@ def _assistant(entry: AssistantEntry, calls: Sequence[ToolCallPart], argument_ch
     blocks = [f"[Assistant thinking]: {thoughts}"] if thoughts else []
     if entry.text.strip():
         blocks.append(f"[Assistant]: {entry.text.strip()}")
-    told: list[str] = []
+    described: list[str] = []
     for call in calls:
         given, arguments = call.arguments, parse_object(call.arguments)
         if arguments is not None:
             given = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items())
-        told.append(f"{call.tool}({cut_middle(given, argument_chars)})")
-    if told:
-        blocks.append(f"[Assistant tool calls]: {'; '.join(told)}")
+        described.append(f"{call.tool}({cut_middle(given, argument_chars)})")
+    if described:
+        blocks.append(f"[Assistant tool calls]: {'; '.join(described)}")
     return blocks

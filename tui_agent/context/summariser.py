@@ -1,7 +1,7 @@
 """The conversation with a summariser, without any input or output of its own.
 
 ``summarise`` is a generator: it yields the calls to make (they may run at the same time) and is sent their answers;
-what it returns is the summary, or why there is none. Retries, chunks and merging are decided in here, so whoever
+it returns the summary, or why there is none. Retries, chunks and merging are decided in here, so whoever
 drives it only talks to a model.
 """
 
@@ -21,7 +21,7 @@ ATTEMPTS = 2
 MIN_ANSWER_CHARS = 20
 """A shorter summary says nothing ("No prior history.")."""
 _CACHED_PRICE = 0.1
-"""What a token read from the provider's cache costs, next to one that is not."""
+"""Price of a token read from the provider's cache, relative to one that is not."""
 _MARGIN = 0.05
 """Share of the summariser's window left free, because sizes are estimates."""
 _MIN_CHUNK_TOKENS = 400
@@ -64,7 +64,7 @@ class SummariserLimits:
 
 @dataclass(frozen=True, slots=True)
 class SummaryTask:
-    """What is to be summarised: text blocks of a conversation, by one of the prompts.
+    """Text blocks of a conversation to summarise, by one of the prompts.
 
     ``share`` is the part of the summary's length it may take. ``live`` asks for the live conversation first; the
     blocks are used when its answer is rejected. Without blocks, ``previous`` is the result as it is. ``begins`` is the
@@ -97,7 +97,7 @@ class SummaryCall:
 
 @dataclass(frozen=True, slots=True)
 class SummaryAnswer:
-    """What came back: ``finish`` as the model reported it, ``error`` when the call failed."""
+    """A model's answer: ``finish`` as the model reported it, ``error`` when the call failed."""
 
     text: str = ""
     finish: str = "stop"
@@ -128,7 +128,7 @@ def choose_input(
     serialised_tokens: int,
     cache_warm: bool,
 ) -> InputMode:
-    """Return what the summariser reads.
+    """Choose the summariser's input.
 
     ``live_tokens`` is the size of the conversation's next request, ``cache_warm`` whether the summariser is the
     conversation's own model with its prefix still cached. Live needs room for instruction and answer; ``auto`` takes
@@ -206,7 +206,7 @@ def build_request(call: SummaryCall, model: str, live: ModelRequest | None = Non
         return replace(live, messages=(*live.messages, asked), max_output_tokens=call.max_output_tokens)
     messages = (
         Message("system", (ContentText(call.instruction),)),
-        # What a terminal acts on in an answer or an output says nothing in a summary.
+        # Terminal escapes in an answer or an output say nothing in a summary.
         Message("user", (ContentText(readable(call.text)),)),
     )
     return ModelRequest(model=model, messages=messages, max_output_tokens=call.max_output_tokens, tool_choice="none")
@@ -251,7 +251,7 @@ class _Controller:
         texts = chunk(task.blocks, self._room(instruction, previous, frame), self.count)
         if len(texts) == 1:
             return (self._call(instruction, previous, _tagged("conversation", texts[0]), frame),)
-        # A part of many is summarised by itself; what was known before joins when the parts are merged.
+        # A part of many is summarised alone; the earlier summary joins when the parts are merged.
         alone = self.prompts.compaction if task.prompt == "compaction_update" else instruction
         return tuple(self._call(alone, _tagged("conversation", text), frame) for text in texts)
 
@@ -266,7 +266,7 @@ class _Controller:
         return max(_MIN_CHUNK_TOKENS, self.limits.room(sum(self.count(text) for text in texts) + 32))
 
     def _frame(self, task: SummaryTask) -> str:
-        """Return what varies from call to call: the focus and the length, as data between tags."""
+        """Return the parts that vary from call to call: the focus and the length, as data between tags."""
         target = max(64, round(self.limits.summary * task.share))
         length = _tagged("length", f"{round(target * _WORDS_PER_TOKEN)} words")
         return "\n\n".join(filter(None, [_tagged("focus", task.focus), length]))

@@ -19,23 +19,23 @@ class Templates:
     reminder: str = "<system-reminder>\n{message}\n</system-reminder>"
     """A user message sent while the agent was working: ``message``."""
     compaction_summary: str = "<summary>\n{summary}\n</summary>\n\n{blocks}"
-    """What stands for compacted history: ``summary``, ``blocks`` (what code carried through)."""
+    """Replaces compacted history: ``summary``, ``blocks`` (the details code carried through)."""
     branch_summary_message: str = "<summary>\n{summary}\n</summary>\n\n{blocks}"
-    """What stands for a branch that was left: ``summary``, ``blocks``, ``from_id``."""
+    """Replaces a branch that was left: ``summary``, ``blocks``, ``from_id``."""
     attached_file: str = '<file path="{path}">\n{text}\n</file>'
     """A file the user attached: ``path``, ``text``."""
     user_shell: str = "$ {command}\n{output}\n[{status}]"
     """A command the user ran: ``command``, ``output``, ``status``."""
     placeholder_pruned: str = '[Old tool result content cleared: {gist} — recall("#{id}")]'
-    """What is left of a pruned output: ``gist``, ``id``."""
+    """Replaces a pruned output: ``gist``, ``id``."""
     placeholder_image: str = '[image: {name} — recall("#{id}")]'
-    """What is left of a pruned image: ``name``, ``id``."""
+    """Replaces a pruned image: ``name``, ``id``."""
     placeholder_masked: str = '[Hidden: {gist} — recall("#{id}")]'
-    """What is left of an entry the user masked: ``gist``, ``id``."""
+    """Replaces an entry the user masked: ``gist``, ``id``."""
     reference_lost: str = (
         '[As #{id} had it, which has left the context since: read the file again, or recall("#{id}").]'
     )
-    """What is said in place of “unchanged, see #id” when that is no longer in view: ``id``."""
+    """Said in place of “unchanged, see #id” when that is no longer in view: ``id``."""
     tool_images: str = "[images]"
     """Comes before images of tool results where those can only be in a user message."""
     conversation_start: str = "[…]"

@@ -2,7 +2,7 @@
 
 Text is counted with OpenAI's byte-pair encodings, which are shipped as files: the network is never touched. A
 ``Count`` remembers which of its tokens are outside ASCII, by class, and a model's ``Calibration`` has a size for
-each: what its tokenizer's relatives are known to need, corrected by what the provider reported. An entry's own
+each: the one its tokenizer's relatives are known to need, corrected by the provider's reports. An entry's own
 ``tokens`` and ``scripts`` hold the count without them, so that it never goes stale when they move.
 """
 
@@ -58,7 +58,7 @@ ROUGH_CHARS = 16_384
 """Longest text that is counted by a rule of thumb where that will do."""
 
 ENCODING_FOLDER = Path(__file__).with_name("encodings")
-"""Holds the encodings' files; ``scripts/model_data.py`` makes them and says what is in them."""
+"""Holds the encodings' files; ``scripts/model_data.py`` makes them and documents their format."""
 _COUNTS = {"o200k_base": 199_998, "cl100k_base": 100_256}
 """Tokens of each encoding."""
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
@@ -89,10 +89,10 @@ _ALONE = resolve(())
 
 @dataclass(frozen=True, slots=True)
 class TokenCounter:
-    """Counts in a model's tokens. ``calibration`` corrects the encoding to what the provider reports.
+    """Counts in a model's tokens. ``calibration`` corrects the encoding to the provider's reports.
 
     Every method returns corrected tokens, but for those that return a ``Count``. Without ``exact``, texts of up to
-    ``rough_chars`` are counted by a rule of thumb until somebody loads the encoding: a run of one short answer is
+    ``rough_chars`` are counted by a rule of thumb until someone loads the encoding: a run of one short answer is
     over in the time.
     """
 
@@ -117,7 +117,7 @@ class TokenCounter:
     def entry(self, entry: Entry) -> int:
         """Return the tokens an entry takes in a request while nothing hides it.
 
-        Costs nothing for a stored entry: what it was counted with when it was appended is on it.
+        Costs nothing for a stored entry: its count was stored when it was appended.
         """
         return self.calibrated(self.stored(entry))
 
@@ -128,11 +128,11 @@ class TokenCounter:
         return Count.of(entry.tokens, entry.scripts) if entry.scripts else entry.tokens
 
     def estimate(self, entry: Entry) -> int:
-        """Return the uncorrected tokens of an entry, which is what its ``tokens`` and ``scripts`` hold."""
+        """Return the uncorrected tokens of an entry, which its ``tokens`` and ``scripts`` hold."""
         if isinstance(entry, SystemEntry):
             return self.head(entry)
         messages = self.told(entry, _ALONE if isinstance(entry, ToolResultEntry) else resolve((entry,)))
-        # What is said up to an answer is reported with it, so that nobody waits for 45 MB at the end of a long one.
+        # Text up to an answer is reported with it, so that nobody waits for 45 MB at the end of a long one.
         counter = replace(self, rough_chars=sys.maxsize) if isinstance(entry, AssistantEntry) else self
         count = counter.messages(messages) + self.images(entry)
         if isinstance(entry, AssistantEntry) and entry.usage and any(m.reasoning for m in messages):
@@ -349,6 +349,6 @@ def _load(name: str) -> Encoding | None:
         encoding = tiktoken.Encoding(name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
     except (ImportError, OSError, zlib.error):
         return None
-    # It has made a copy of its own, and what it keeps of these would only take 30 MB.
+    # It has made a copy of its own, and the ones kept here would only take 30 MB.
     ranks.clear()
     return Encoding(encoding, bytes(outside))

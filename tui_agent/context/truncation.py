@@ -1,6 +1,6 @@
-"""First defence: what of a tool output the model is shown when the output is born.
+"""First defence: the part of a tool output the model is shown when the output is born.
 
-What is left out is never lost: the caller stores all of it and passes a hint that says how to get it. Counts are
+Text left out is never lost: the caller stores all of it and passes a hint that says how to get it. Counts are
 exact; lines are numbered as in the whole output, bytes are UTF-8.
 """
 
@@ -87,7 +87,7 @@ def error_looking(lines: Sequence[str]) -> list[int]:
 def most_informative(lines: Sequence[str], most: int) -> list[int]:
     """Return the positions of at most so many error-looking lines, those that tell the most first.
 
-    What is surely an error goes before what only has a word of one in it, and the third of its kind before the
+    A sure error goes before a line that only has a word of one in it, and the third of its kind before the
     fourth. Of too many of a rank the first and the last are taken.
     """
     ranks: dict[int, list[int]] = {rank: [] for rank in range(4)}

@@ -1,4 +1,4 @@
-"""What of a path counts: the last compaction, the entries it keeps, and what edits and prunes made of them.
+"""The part of a path that counts: the last compaction, the entries it keeps, as edits and prunes left them.
 
 Pure and linear. A path may be whole (from the root) or active (the last head, model and mode, then everything from
 the last compaction's first kept entry on); both resolve to the same view.
@@ -27,7 +27,7 @@ from tui_agent.session.path_queries import newest, place_of_newest
 
 
 class EntryState(StrEnum):
-    """What an entry is in the model's view."""
+    """An entry's state in the model's view."""
 
     LIVE = "live"
     PRUNED = "pruned"
@@ -47,14 +47,14 @@ class EntryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ContextView:
-    """The entries that count, in order, and what became of each.
+    """The entries that count, in order, and the state of each.
 
     ``entries`` are the kept entries and those after the compaction, of every kind; ``compaction`` itself is not
     among them. ``states`` and ``kept_chars`` (characters a prune left of an entry, instead of a placeholder) hold
-    only what is not the default. ``results`` maps the id of an assistant entry that made calls to one result, or
-    None, per call. ``pinned`` is what the compaction carries verbatim of pinned entries before it, less what was
-    unpinned since. ``rewrites`` are the changes to what had been sent: the first entry each concerned and the entry
-    that brought it; what was appended between them was answered to another request than is sent now.
+    only deviations from the default. ``results`` maps the id of an assistant entry that made calls to one result, or
+    None, per call. ``pinned`` is the text of pinned entries before the compaction that it carries verbatim, less those
+    unpinned since. ``rewrites`` are the changes to sent entries: the first entry each concerned and the entry
+    that brought it; entries appended between them answered another request than is sent now.
     """
 
     system: SystemEntry | None
@@ -96,7 +96,7 @@ def resolve(path: Sequence[Entry]) -> ContextView:
     except that a prune leaves a pinned entry alone.
 
     A result answers the first open call of its id in the assistant entry before it, up to the next assistant
-    entry: a request was sent in between, and what it showed as interrupted stays so.
+    entry: a request was sent in between, and calls it showed as interrupted stay so.
     """
     system, model, mode = _head(path)
     at = place_of_newest(path, CompactionEntry, where=lambda entry: entry.is_read_by(model))
@@ -165,7 +165,7 @@ def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | 
 
 @dataclass(slots=True)
 class _Edits:
-    """What prunes and context edits add up to."""
+    """The sum of prunes and context edits."""
 
     states: dict[int, EntryState] = field(default_factory=dict)
     kept_chars: dict[int, int] = field(default_factory=dict)
