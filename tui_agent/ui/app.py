@@ -1,4 +1,4 @@
-"""The application: holds the screens together, and owns what is true for all of them."""
+"""The application: holds the screens together, and owns the state they share."""
 
 import asyncio
 import gc

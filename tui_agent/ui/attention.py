@@ -134,8 +134,8 @@ class Attention:
         info = agent.session.info
         title = info.title or info.first_message
         if settings.notify != "off":
-            told = f"{one_line(title, 50)} {text}".strip()
-            sequence = terminal.notification("tui-agent", told) if settings.notify == "desktop" else None
+            body = f"{one_line(title, 50)} {text}".strip()
+            sequence = terminal.notification("tui-agent", body) if settings.notify == "desktop" else None
             self._main.post_message(TerminalCall(f"\a{sequence or ''}"))
         if settings.notify_command:
             facts = {"event": event, "text": text, "session": info.id, "title": title, "directory": info.cwd}

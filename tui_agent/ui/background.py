@@ -91,7 +91,7 @@ class AnswerParser(XTermParser):
                 yield events.Key(f"alt+shift+{name.lower()}" if letter.isupper() else f"alt+{name}", letter)
 
     def _keep(self, data: str, start: int) -> str:
-        """Keep the end of some input until the rest comes; return what is before it."""
+        """Keep the end of some input until the rest comes; return the input before it."""
         self._piece, self._piece_since = data[start:], self._clock()
         return data[:start]
 

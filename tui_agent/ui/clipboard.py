@@ -66,7 +66,7 @@ def native_tools(
 def copy_natively(text: str, environment: Mapping[str, str], outside: Path | None = None) -> str | None:
     """Give the text to the first tool that is installed and takes it; return its name. Blocks: call it in a thread.
 
-    No tool in ``outside`` is started: the project must not get what is copied.
+    No tool in ``outside`` is started: the project must not get the copied text.
     """
     data = text.encode("utf-8", errors="replace")
     for command in native_tools(environment):
@@ -153,11 +153,11 @@ def copy(text: str, write: Callable[[str], None], directory: Path, outside: Path
     environment = dict(os.environ)
     if (sequence := osc52(text, environment)) is not None:
         write(sequence)
-    what = f"Copied {len(text):,} characters"
+    copied = f"Copied {len(text):,} characters"
     if confirmed := copy_natively(text, environment, outside):
-        return f"{what} ({confirmed})."
+        return f"{copied} ({confirmed})."
     saved = _save(text, directory)
     if sequence is not None:
         kept = f". If it did not take them: {saved}" if saved else "."
-        return f"{what} through the terminal (OSC 52){kept}"
+        return f"{copied} through the terminal (OSC 52){kept}"
     return f"It could not be put into a clipboard; saved to {saved}" if saved else "Nothing could be copied."

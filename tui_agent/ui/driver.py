@@ -30,7 +30,7 @@ _ESCAPE_TIMEOUT_SECONDS = 0.1
 
 
 class TerminalGone(Message):
-    """Nobody reads what is written to the terminal, and no key will come any more."""
+    """Nobody reads the terminal's output, and no key will come any more."""
 
 
 class TerminalDriver(LinuxDriver):
@@ -163,7 +163,7 @@ class TerminalDriver(LinuxDriver):
 
 
 class _Output:
-    """A stream to a terminal that may go away: what is written then is dropped, and the first time is told."""
+    """A stream to a terminal that may go away: writes are dropped then, and the first one is reported."""
 
     def __init__(self, stream: TextIO, lost: Callable[[], None]) -> None:
         self._stream = stream

@@ -1,7 +1,7 @@
 """The prompt before the interface: its line is painted at once, and typed into until Textual has the terminal.
 
-The terminal's modes stay as they are: its own line editing shows and keeps what is typed meanwhile, and the interface
-is given it as if it were typed then. So there is nothing to put back when the program is killed, stopped or
+The terminal's modes stay as they are: its own line editing shows and keeps the keys typed meanwhile, and the interface
+is given them as if they were typed then. So there is nothing to put back when the program is killed, stopped or
 interrupted, but the alternate screen. Nothing here imports Textual, or anything else that takes time.
 """
 
@@ -24,7 +24,7 @@ _STYLE_OR_CELL = re.compile(r"\x1b\[[0-9;]*m|\x1b\[[0-9;?]*[A-Za-z]|.")
 
 
 class EarlyPrompt:
-    """What is on the terminal before the interface. A process has one terminal, and so one of these."""
+    """The prompt shown before the interface. A process has one terminal, and so one of these."""
 
     def __init__(self) -> None:
         self.is_shown = False

@@ -92,7 +92,7 @@ class ErrorBoundary(App[Result]):
             self.call_later(_close, page)
 
     def _say(self, node: object, error: BaseException) -> bool:
-        """Log an error and show what is the matter; returns False when the part it is about is gone."""
+        """Log and show an error; returns False when the part it concerns is gone."""
         is_there = _page_of(node) in self.screen_stack and not getattr(node, "_pruning", False)
         if self.return_code is not None or (node is not self and not is_there):
             log.info("Failed when its page was closed already: %s: %s", type(error).__name__, error)
@@ -142,7 +142,7 @@ class BoundedScreen(Screen[Result]):
 
 
 class PageScreen(BoundedScreen[Result]):
-    """A screen of its own. It is left once, however often it is told to, and takes along what covers it.
+    """A screen of its own. It is left once, however often it is asked to, along with the pages over it.
 
     Textual takes the screen on top away, whichever one says that it is done, and keys and clicks come in bursts.
     """

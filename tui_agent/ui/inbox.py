@@ -26,7 +26,7 @@ HELD_SECONDS: Final[Mapping[type, float]] = {
     ToolStarted: 0.05,
     ToolOutput: 0.05,
 }
-"""How long the beginning of a run, and what is seen of a call, waits to be shown with what follows it, but for words.
+"""Seconds the start of a run, and the signs of a call, wait for events to be shown with; words end the wait.
 
 The next request goes out first, as both need the one thread: a call may be over sooner than it is drawn.
 """

@@ -129,7 +129,7 @@ def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
 def use_keys(main: Screen[Any], before: Mapping[str, str], keymap: Mapping[str, str]) -> Mapping[str, str]:
     """Give actions the keys the user wants in place of those ``before``.
 
-    Says what is wrong with keys that can't be used, and returns those taken.
+    Reports keys that can't be used and why, and returns those taken.
     """
     if not keymap:
         if before:

@@ -86,7 +86,7 @@ class KeyOrder:
         self._task = None
 
     async def _done(self, target: App[Any] | Widget) -> None:
-        """Wait until a part of the screen, and all around it, has done what it was sent up to now."""
+        """Wait until a part of the screen, and all around it, has handled the messages sent up to now."""
         done = asyncio.Event()
         target.post_message(KeyDone(done))
         for _ in range(LOOKS):

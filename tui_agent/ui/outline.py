@@ -71,7 +71,7 @@ _OUTLINED = kinds(lambda kind: kind.in_outline)
 def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
     """Return the rows with an entry appended at the leaf; none when there are none yet, so that all are made anew.
 
-    Rows may be ahead of what is told: an entry that was there when they were made changes nothing.
+    Rows may be ahead of the events: an entry that was there when they were made changes nothing.
     """
     leaf = next((row for row in reversed(rows) if row.is_leaf), None)
     if leaf is None or entry.id <= leaf.entry_id:
@@ -121,17 +121,17 @@ def _ways(segments: Iterable[Segment]) -> list[Segment]:
 def _messages(segment: Segment, depth: int, leaf: int | None, labels: Mapping[int, str]) -> Iterable[OutlineRow]:
     """Yield a row per message of the user, labelled entry and summary on the path, and one for the leaf."""
     on_path = segment.headers[: segment.active]
-    told = {*on_path.of_kinds(_OUTLINED), *_places(on_path, labels), len(on_path) - 1}
-    for header in on_path.some(sorted(told)):
-        label, is_told = labels.get(header.id, ""), header.kind in _OUTLINED
-        if is_told or label or header.id == leaf:
+    places = {*on_path.of_kinds(_OUTLINED), *_places(on_path, labels), len(on_path) - 1}
+    for header in on_path.some(sorted(places)):
+        label, is_outlined = labels.get(header.id, ""), header.kind in _OUTLINED
+        if is_outlined or label or header.id == leaf:
             yield OutlineRow(
                 header.id,
                 _text(header),
                 depth,
                 label=label,
                 is_leaf=header.id == leaf,
-                is_passing=not is_told and not label,
+                is_passing=not is_outlined and not label,
             )
 
 

@@ -1,4 +1,4 @@
-"""What the program says to the terminal beside drawing, and what it knows about it."""
+"""The terminal: the sequences sent to it beside drawing, and its features."""
 
 import os
 import re

@@ -32,7 +32,7 @@ class Lending:
 
     @cached_property
     def directory(self) -> Path:
-        """A directory for what is edited, removed at the end; those of programs that were killed go now.
+        """A directory for edited texts, removed at the end; those of programs that were killed go now.
 
         Raises:
             OSError: it can't be made.

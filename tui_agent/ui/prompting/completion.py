@@ -60,7 +60,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One row of the popup: what it inserts and shows. ``offsets`` are the matched characters of ``label``."""
+    """One row of the popup. ``offsets`` are the matched characters of ``label``."""
 
     insert: str
     label: str
@@ -75,7 +75,7 @@ class Candidate:
 CompletionSource = tuple[Literal["mention", "entry"], Callable[[str], Awaitable[Sequence[Candidate]]]]
 """Something that can be completed: the kind of token, and what returns the candidates for its query, best first.
 
-What is slow in it belongs in a thread. Candidates of all sources of a kind are shown in one list, ordered by ``score``
+Slow work in it belongs in a thread. Candidates of all sources of a kind are shown in one list, ordered by ``score``
 and, where that is the same, in the order of the sources.
 """
 

@@ -36,7 +36,7 @@ class PasteStore(dict[str, str]):
         return chip
 
     def expand(self, text: str) -> str:
-        """Return a text with every known chip replaced by what it stands for."""
+        """Return a text with every known chip replaced by its text."""
         return _CHIP.sub(lambda match: self.get(match[0], match[0]), text) if self else text
 
     def chips(self, line: str) -> list[tuple[int, int]]:

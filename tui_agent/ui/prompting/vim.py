@@ -102,7 +102,7 @@ _SHORT = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y":
 
 
 class Vim:
-    """One per prompt. ``press`` is told every key."""
+    """One per prompt. ``press`` gets every key."""
 
     def __init__(self) -> None:
         self.mode = Mode.INSERT
@@ -358,17 +358,17 @@ class Vim:
                 self._change(rest, _first(rest, min(start, len(rest))) if span.lines else start)
 
     def _put(self, *, after: bool) -> None:
-        text, at, what = self._text, self._at, self._register * self._number
+        text, at, register = self._text, self._at, self._register * self._number
         if not self._register_lines:
             to = min(at + 1, _end(text, at)) if after else at
-            self._change(text[:to] + what + text[to:], to + len(what) - 1 if what else at)
+            self._change(text[:to] + register + text[to:], to + len(register) - 1 if register else at)
         elif after:
             end = _end(text, at)
-            put = f"{text[:end]}\n{what.removesuffix(chr(10))}{text[end:]}"
+            put = f"{text[:end]}\n{register.removesuffix(chr(10))}{text[end:]}"
             self._change(put, _first(put, end + 1))
         else:
             start = _start(text, at)
-            put = text[:start] + what + text[start:]
+            put = text[:start] + register + text[start:]
             self._change(put, _first(put, start))
 
     def _change(self, text: str, at: int) -> None:

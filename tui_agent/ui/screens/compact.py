@@ -76,7 +76,7 @@ class CompactScreen(Dialog[None]):
     line = getters.query_one("#line", Static)
 
     def __init__(self, agent: Agent, price: Price, boundary: int | None = None) -> None:
-        """``boundary`` is the entry that what is summarised ends before; without one, as it would end by itself."""
+        """``boundary`` is the entry before which the summarised part ends; None for the default place."""
         super().__init__("Compact the history")
         self._agent = agent
         self._price = price
@@ -134,7 +134,7 @@ class CompactScreen(Dialog[None]):
                 self._enter(CompactPhase.PLAN)
 
     def action_boundary(self, step: int, by_turn: bool = False) -> None:  # noqa: FBT001, FBT002 - as the binding says it
-        """Let what is summarised end at another place: the next one, or the next where a turn begins."""
+        """End the summarised part at another place: the next one, or the next where a turn begins."""
         if self.phase not in {CompactPhase.PLAN, CompactPhase.REFUSED}:
             return
         at = self.ends_before or self._agent.session.leaf or 0

@@ -1,4 +1,4 @@
-"""The context map: every block of a request, what it costs, and changing what the model sees of it.
+"""The context map: every block of a request, its cost, and changing what the model sees of it.
 
 On top is the timeline: how big each request of the path was. Its cursor says which one the map shows.
 """
@@ -172,14 +172,14 @@ class ContextScreen(Page[None]):
         yield Static("", id="line", markup=False)
 
     async def on_mount(self) -> None:
-        # What a container composes may come later than this; what is mounted here is there.
+        # The children a container composes may come later than this; those mounted here are there.
         await self.query_exactly_one("#parts").mount(BlockList(), BlockPreview())
         self.when_left(self._agent.channel.subscribe(self._agent_said))
         self._look()
         self.blocks.focus()
         self._draw_timeline()
 
-    # -- what is shown
+    # -- display
 
     def _agent_said(self, event: AgentEvent) -> None:
         if not isinstance(event, EntryAppended | LeafMoved | RunEnded | CompactionEnded):

@@ -67,7 +67,7 @@ class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[Re
 
 
 class ReportScreen(Dialog[None]):
-    """Text to read: help, status, what is set up."""
+    """Text to read: help, status, the setup."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,enter,f1", "back", "close", show=False)]
 

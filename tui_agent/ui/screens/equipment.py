@@ -206,7 +206,7 @@ class EquipmentScreen(Page[None]):
         if self._page.at:
             self.call_after_refresh(self.servers.go_to, self._page.at)
 
-    # -- what is shown
+    # -- display
 
     def _changed(self) -> None:
         if not self._stale:
@@ -271,8 +271,8 @@ class EquipmentScreen(Page[None]):
 
     def action_reload(self) -> None:
         self._say("Reading the settings …")
-        told = "The settings were read again. The model is told of the tools there are with the next request."
-        self._do(self._agent.mcp.reload(), told)
+        message = "The settings were read again. The model is told of the tools there are with the next request."
+        self._do(self._agent.mcp.reload(), message)
 
     def action_login(self) -> None:
         """Open the page for the login; a server one is logged in to is asked for another one."""

@@ -35,7 +35,7 @@ NAME_CELLS, KEY_CELLS = 20, 14
 
 @dataclass(frozen=True, slots=True)
 class HelpRow:
-    """A row: what it stands for, its key, what it does. ``command`` is what choosing it runs, ``""`` nothing."""
+    """A row of the help. ``command`` is the one that choosing it runs, ``""`` for none."""
 
     id: str
     name: str
@@ -65,8 +65,8 @@ def help_rows(controller: Controller, own: Sequence[BindingType], keymap: Mappin
         return
     for row in settings:
         value = "" if row.value == UNSET else one_line(row.value, 12)
-        told = row.description.replace("``", "")
-        yield HelpRow(f"setting {row.key}", row.key, value, told, "settings", row.key)
+        meaning = row.description.replace("``", "")
+        yield HelpRow(f"setting {row.key}", row.key, value, meaning, "settings", row.key)
 
 
 class HelpScreen(PickerScreen[HelpRow]):

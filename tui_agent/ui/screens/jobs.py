@@ -1,4 +1,4 @@
-"""The background jobs of a session: how each is doing, what it prints, and a key to stop it."""
+"""The background jobs of a session: their states, their output, and a key to stop one."""
 
 import time
 from typing import ClassVar
@@ -88,8 +88,8 @@ class JobsScreen(PanePage):
         for job in jobs:
             mark = "◐" if job.running else "✗" if job.exit_code else "●"
             how = how_it_is(job, now)
-            told = f"{how:<22}" if self.size.width >= 60 else how
-            text = f"{mark} {job.id}  {told}  {one_line(job.command, 200)}"
+            state = f"{how:<22}" if self.size.width >= 60 else how
+            text = f"{mark} {job.id}  {state}  {one_line(job.command, 200)}"
             self.listing.replace_option_prompt(str(job.id), Content(text))
 
     @property

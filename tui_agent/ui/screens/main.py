@@ -57,7 +57,7 @@ HISTORY = 1_000
 
 
 class MainScreen(BoundedScreen[None], Frontend):
-    """The frontend of the controller on a terminal: shows what the controller says, answers what it asks."""
+    """The frontend of the controller on a terminal: shows its messages, answers its questions."""
 
     has_screen = True
     AUTO_FOCUS = "Prompt"
@@ -106,7 +106,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         self._escaped = float("-inf")
         self._files = FileSource(self.controller)
         self.unsent = UnsentKeeper(self.controller)
-        """Keeps what is in the prompt through whatever happens to the program."""
+        """Keeps the draft in the prompt through whatever happens to the program."""
         self._is_writing = False
         self._was_shown = False
         self._cooled_at: float | None = None
@@ -214,7 +214,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         try:
             return await answer
         except asyncio.CancelledError:
-            # What it asks for came another way.
+            # The answer came another way.
             if screen.is_current:
                 screen.dismiss(None)
             raise
@@ -294,7 +294,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         self.status.race = at_work([runner.record for runner in race.runners]) if race is not None else ""
 
     def _state(self) -> Mapping[str, object] | None:
-        """Return what the user's own status line is told, None before there is a session."""
+        """Return the data for the user's own status line, None before there is a session."""
         agent, reading = self.agent, self.gauge.reading
         if agent is None or reading is None:
             return None
@@ -381,7 +381,7 @@ class MainScreen(BoundedScreen[None], Frontend):
 
     @property
     def draft(self) -> str:
-        # The screen is emptied before it is told so: what is written has to be asked of the widget itself.
+        # The screen is emptied before it is notified: the draft has to be asked of the widget itself.
         return self._writing.draft
 
     def set_draft(self, text: str) -> None:

@@ -56,8 +56,8 @@ class ModelPicker(PickerScreen[str]):
     @work(group="models")
     async def _load(self) -> None:
         await self._read()
-        if told := await self._services.ask_servers(None):
-            self.heading.update(Content.assemble(self.HEADING, self.styled(f"  {visible(' · '.join(told))}", "faint")))
+        if rows := await self._services.ask_servers(None):
+            self.heading.update(Content.assemble(self.HEADING, self.styled(f"  {visible(' · '.join(rows))}", "faint")))
             await self._read()
 
     async def _read(self) -> None:

@@ -25,7 +25,7 @@ _IN_WORDS: tuple[tuple[str, str, str], ...] = (
     ("allow", "changing files of the project", "only in auto-edit"),
     ("ask", "git commit, a host, a place outside", "in the sandbox, too"),
 )
-"""What is decided before any rule is asked and can't be said as one: what is done, what about, and when."""
+"""Decisions made before any rule is asked that can't be written as one: action, subject, condition."""
 
 _EXPLAINED = (
     "Decided by what a call does, before the built-in rules; a rule of your own overrules it. "
@@ -64,14 +64,14 @@ class PermissionsScreen(PickerScreen[None]):
         room = max(12, self.app.size.width * 2 // 5)
         patterns = min(room, max((cell_len(_pattern(rule)) for rule in self._shown.values()), default=0))
         rows = [Option(self._row(rule, kinds, patterns), id=key) for key, rule in self._shown.items()]
-        told = [line for line in _IN_WORDS if all(word in " ".join(line).lower() for word in wanted)]
-        if told:
+        lines = [line for line in _IN_WORDS if all(word in " ".join(line).lower() for word in wanted)]
+        if lines:
             head = "Built in, by what a call does · docs/permissions.md"
             rows.append(Option(self.styled(head, "faint"), id="words", disabled=True))
-        width = max((cell_len(what) for _, what, _ in told), default=0)
-        for action, what, when in told:
-            parts = self.styled(f"{action:<6}", "strong"), f"{what:<{width}}  ", self.styled(when, "faint")
-            rows.append(Option(Content.assemble(*parts), id=f"words-{what}"))
+        width = max((cell_len(subject) for _, subject, _ in lines), default=0)
+        for action, subject, when in lines:
+            parts = self.styled(f"{action:<6}", "strong"), f"{subject:<{width}}  ", self.styled(when, "faint")
+            rows.append(Option(Content.assemble(*parts), id=f"words-{subject}"))
         self.show(rows)
 
     def action_undo(self) -> None:

@@ -69,7 +69,7 @@ class PickerList(Options):
 
 
 class PickerScreen(Page[ResultT], Generic[ResultT]):
-    """Dismissed with what was picked. What is said of the highlighted row stands below the list."""
+    """Dismissed with the picked value. The note on the highlighted row stands below the list."""
 
     PLACEHOLDER: ClassVar[str] = "Type to filter"
     EMPTY: ClassVar[str] = "Nothing matches."

@@ -176,10 +176,10 @@ class RaceScreen(PanePage):
             return
         runner = self._race.runners[self.number - 1]
         tells_one = self._was_over and not self._are_compared
-        told = [*self._details(runner)] if tells_one else self._last_lines()
+        lines = [*self._details(runner)] if tells_one else self._last_lines()
         if tells_one and runner.check is None:
-            told = [*told, *self._race.written(self.number).splitlines()]
-        self.details.update("\n".join(map(visible, told)))
+            lines = [*lines, *self._race.written(self.number).splitlines()]
+        self.details.update("\n".join(map(visible, lines)))
         keys = HELD_UP_KEYS if runner.state in HELD_UP else OVER_KEYS
         self.keys.show(PAST_KEYS if self._race.is_past else keys if self._was_over else RUNNING_KEYS)
 
@@ -189,8 +189,8 @@ class RaceScreen(PanePage):
         return any(runner.context for runner in self._race.runners)
 
     def _details(self, runner: RaceRunner) -> Iterator[str]:
-        what = (short_model(runner.model), runner.effort and f"effort {runner.effort}", runner.mode)
-        yield " · ".join(filter(None, (runner.name, *what)))
+        facts = (short_model(runner.model), runner.effort and f"effort {runner.effort}", runner.mode)
+        yield " · ".join(filter(None, (runner.name, *facts)))
         if runner.problem:
             yield runner.problem
         if runner.check is not None:

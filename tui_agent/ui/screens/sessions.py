@@ -125,7 +125,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     @work(exclusive=True, group="weighing")
     async def _weigh(self) -> None:
-        """Add up tokens and cost of what is listed, in a thread: a long session takes a moment."""
+        """Add up tokens and cost of the listed sessions, in a thread: a long session takes a moment."""
         fresh = [info.id for info in self._sessions[:MAX_ROWS] if info.id not in self._totals]
         for session_id in fresh:
             try:
@@ -174,12 +174,12 @@ class SessionPicker(PickerScreen[OpenRequest]):
             yield f"in use by process {info.held_by.pid}"
 
     def highlight(self, key: str | None) -> None:
-        told: list[str] = []
+        facts: list[str] = []
         if (info := self._info(key)) is not None:
-            told = [short_path(info.cwd), short_model(info.model)]
+            facts = [short_path(info.cwd), short_model(info.model)]
             if (totals := self._totals.get(info.id)) is not None:
-                told += [f"~{tokens(totals.tokens)} tokens", money(totals.cost) if totals.cost else ""]
-        self.tell(" · ".join(filter(None, told)))
+                facts += [f"~{tokens(totals.tokens)} tokens", money(totals.cost) if totals.cost else ""]
+        self.tell(" · ".join(filter(None, facts)))
 
     # -- acting -----------------------------------------------------------------------------------------------
 

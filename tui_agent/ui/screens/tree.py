@@ -299,7 +299,7 @@ class TreeScreen(Page[None]):
         """Mark the hits; while one types, go to the first from where the search began."""
         store, outline = self._controller.services.store, self.session_tree.outline
         query, hits = event.value.strip(), None
-        if query and self._search is not None:  # else what is typed is a label
+        if query and self._search is not None:  # else the text is a label
             hits = await asyncio.to_thread(lambda: Hits(outline, store.matching(query, self._session.id)))
         if self._search is not None and query == self.field.value.strip():
             self.session_tree.show_hits(query, hits)
@@ -379,7 +379,7 @@ class TreeScreen(Page[None]):
         return answer
 
     async def _summarise(self, work: SummaryWork, *, shown: bool = True) -> bool:
-        """Do some work, its summary ``shown`` as it grows; returns whether it was done. What failed is told."""
+        """Do some work, its summary ``shown`` as it grows; returns whether it was done. A failure is shown."""
         if shown:
             problem = await self.app.push_screen_wait(SummarisingScreen(work))
         else:

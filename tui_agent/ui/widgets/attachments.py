@@ -25,7 +25,7 @@ MAX_SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """An image that goes along with the message. Sizes are pixels, 0 where they can't be told."""
+    """An image that goes along with the message. Sizes are pixels, 0 where unknown."""
 
     name: str
     width: int

@@ -124,7 +124,7 @@ _STATE_STYLES = {"pinned": "accent", "masked": "warning", "dropped": "warning", 
 
 
 def bar(share: float, width: int) -> str:
-    """Return a bar of ``width`` cells filled to a share of 0 to 1; what is not nothing shows."""
+    """Return a bar of ``width`` cells filled to a share of 0 to 1; any share above 0 shows."""
     eighths = min(width * 8, max(1 if share > 0 else 0, round(share * width * 8)))
     full, rest = divmod(eighths, 8)
     return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)

@@ -93,9 +93,9 @@ class CompletionPopup(Options, can_focus=False):
             self._offer(candidates)
         else:
             self._candidates = []
-            told = f"nothing here is called “{one_line(query, 40)}”" if query else "there are no files here yet"
+            text = f"nothing here is called “{one_line(query, 40)}”" if query else "there are no files here yet"
             style = self.get_visual_style("completion--help", partial=True)
-            self.set_options([Option(Content.styled(told, style), disabled=True)])
+            self.set_options([Option(Content.styled(text, style), disabled=True)])
             self._open()
 
     @on(OptionList.OptionSelected)

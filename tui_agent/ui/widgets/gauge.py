@@ -52,8 +52,7 @@ EXTRAS_WIDTH = 28
 class GaugeReading:
     """What the gauge shows. ``cache_share`` is 0 to 1, of the last request; ``cost`` is US dollars of the session.
 
-    ``warm_until`` is when the provider's cache is forgotten, in seconds since the epoch; None where it never told
-    of one.
+    ``warm_until`` is when the provider's cache expires, in seconds since the epoch; None where it never said.
     """
 
     size: ContextSize
@@ -159,7 +158,7 @@ class Gauge(Widget):
     }
 
     reading: reactive[GaugeReading | None] = reactive(None)
-    """What is shown; None before a session is open."""
+    """The numbers shown; None before a session is open."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         super().__init__()

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from tui_agent.app.format import one_line
 
 MIN_TERMINAL_SIZE = Size(30, 8)
-"""The smallest terminal in which everything can be told apart."""
+"""The smallest terminal in which everything can be distinguished."""
 
 
 class SessionHeader(Widget):

@@ -57,7 +57,7 @@ class KeyLine(Widget):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"key-line--key", "key-line--label"}
 
     hints: reactive[tuple[Hint, ...]] = reactive((), layout=True)
-    """What is shown where there is room for it, most important first, the way back last."""
+    """The hints shown where there is room, most important first, the way back last."""
 
     def __init__(self, text: str = "", *, keep: int = 1, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - as inherited
         super().__init__(id=id, classes=classes)

@@ -158,7 +158,7 @@ def options_of(request: PermissionRequest, made: Sequence[str] = ()) -> list[Opt
 
 WORDS_HINT = "enter sends your words as “no, but …” · tab: answer with a key"
 PATTERN_HINT = "* stands for anything. Enter takes it, Escape goes back"
-"""What is said in place of why a call asks while its rule is being changed."""
+"""Replaces the reason why a call asks while its rule is being changed."""
 
 
 class PermissionPrompt(VerticalGroup):
@@ -302,7 +302,7 @@ class PermissionPrompt(VerticalGroup):
         self._title.update(Content.assemble((what, strong), (about, faint), (more, faint)))
 
     def _show_first_change(self) -> None:
-        """Scroll to the first line that changes, where what is around it leaves no room for it."""
+        """Scroll to the first line that changes, where the lines before it leave no room for it."""
         lines, rows = enumerate(self._details.lines(self._details.size.width)), self._scroll.size.height
         first = next((at for at, line in lines if line.fill.startswith(("added", "removed"))), 0)
         self._scroll.scroll_to(y=first - rows // 3 if first >= rows - 1 else 0, animate=False)
@@ -361,8 +361,8 @@ class PermissionPrompt(VerticalGroup):
             files = [ChangedFile("M", need.pattern, "", need.detail) for need in diffs]
             self._show_page(DiffPage(question(request), files))
         else:
-            told = [request.command, *(need.detail or need.pattern for need in request.needs), *request.loop]
-            self._show_page(Output(question(request), "\n\n".join(dict.fromkeys(filter(None, told)))))
+            parts = [request.command, *(need.detail or need.pattern for need in request.needs), *request.loop]
+            self._show_page(Output(question(request), "\n\n".join(dict.fromkeys(filter(None, parts)))))
 
     @on(Input.Submitted)
     def _field_sent(self, event: Input.Submitted) -> None:

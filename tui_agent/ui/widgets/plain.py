@@ -47,7 +47,7 @@ class Room(Container):
 
 
 def bar_lines(bar: "ScrollBar", crop: Region) -> list[Strip]:
-    """Return the lines of a scroll bar beside what is painted like that: its cells are of five kinds."""
+    """Return the lines of a scroll bar beside a widget painted like that: its cells are of five kinds."""
     from textual.scrollbar import ScrollBarRender  # as late as Textual loads it
 
     match bar.render():

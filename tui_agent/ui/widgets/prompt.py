@@ -76,7 +76,7 @@ class Prompt(TextArea):
 
     @dataclass
     class PasteAsked(Message):
-        """What is in the system's clipboard is wanted: an image, which no terminal pastes, or else text."""
+        """The content of the system's clipboard is wanted: an image, which no terminal pastes, or else text."""
 
     @dataclass
     class EditorFailed(Message):
@@ -102,14 +102,14 @@ class Prompt(TextArea):
         """When a key last changed the text, in the clock's seconds."""
 
     def on_mount(self) -> None:
-        """Keep the terminal's own cursor at the caret: an input method shows there what is being composed."""
+        """Keep the terminal's own cursor at the caret: an input method shows its composition there."""
         self.screen.screen_layout_refresh_signal.subscribe(self, self._place_cursor)
 
     def _place_cursor(self, _screen: object = None) -> None:
         """Follow the prompt when it was moved without a key of its own: by a resize, a notice, a line that went."""
         if self.has_focus and self.app.cursor_position != self.cursor_screen_offset:
             self.app.cursor_position = self.cursor_screen_offset
-            # The cursor goes where it belongs with what is drawn next.
+            # The cursor goes where it belongs with the next drawing.
             self.refresh()
 
     # -- content ----------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class Prompt(TextArea):
         self.move_cursor(self.document.end)
 
     def replace_draft(self, text: str) -> None:
-        """Put a text in place of what is written, which is found in the history (up) from then on."""
+        """Replace the draft, which is found in the history (up) from then on."""
         if self.full_text.strip() and not self._is_recalled:
             self._walk.add(self.full_text)
         self.set_draft(text)
@@ -175,7 +175,7 @@ class Prompt(TextArea):
     # -- sending ----------------------------------------------------------------------------------------------
 
     def action_send(self, follow_up: bool = False) -> None:  # noqa: FBT001, FBT002 - called by Textual
-        """Send what is written; with ``follow_up`` for when the run is done, and without completing anything."""
+        """Send the draft; with ``follow_up`` for when the run is done, and without completing anything."""
         if not follow_up:
             self._catch_up()
             if self._popup.display and self._take_completion():
@@ -217,7 +217,7 @@ class Prompt(TextArea):
         self.set_class(self.vim and mode is not Mode.INSERT, "-commands")
 
     def _press_vi(self, event: events.Key) -> bool:
-        """Do what a key does in vi; False where it means there what it means to everybody."""
+        """Handle a key in vi mode; False where it means the same as without vi."""
         writes = self._vi.mode is Mode.INSERT
         if writes and (event.key != "escape" or self._popup.display):
             return False
@@ -429,7 +429,7 @@ class Prompt(TextArea):
         token, candidate = choice
         typed = self.document.get_line(token.row)[token.start : token.end]
         if token.kind != "command" and not self._popup.moved:
-            # What is typed in full is meant as it is: a number most of all, whatever others begin with it.
+            # A name typed in full is meant as it is: a number most of all, whatever others begin with it.
             self._popup.follow(None)
             if candidate.insert.rstrip() == typed or (token.kind == "entry" and token.query.isdigit()):
                 return False

@@ -1,6 +1,6 @@
 """Everything that shows the open session and its agent: conversation, questions, notices, waiting messages.
 
-It is mounted after the first paint, because what it is made of takes longer to import than a prompt takes to show.
+It is mounted after the first paint, because its parts take longer to import than a prompt takes to show.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class NewChip(Static):
 
 
 FACTS_SECONDS = 0.1
-"""Time for which a block has the focus before it is looked up what it weighs."""
+"""Seconds a block has the focus before its size is looked up."""
 
 INTERRUPTED = "Interrupted."
 COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
@@ -136,7 +136,7 @@ RETRY = ("f8", "retry", "screen.command('retry')")
 
 
 class SessionView(Room):
-    """Listens to the agent, and shows what it says here and on the main screen around it."""
+    """Listens to the agent, and shows its events here and on the main screen around it."""
 
     transcript = getters.query_one(Transcript)
     question = getters.query_one(PermissionPrompt)
@@ -211,7 +211,7 @@ class SessionView(Room):
         self.post_message(self.Opened())
 
     def shows(self, request: OpenRequest) -> bool:
-        """Whether what is asked for is the session that is open; its entry, if one is named, is shown."""
+        """Whether the requested session is the one that is open; its entry, if one is named, is shown."""
         if self.agent is None or request != OpenRequest(self.agent.session.id, entry=request.entry):
             return False
         if request.entry is not None:
@@ -302,10 +302,10 @@ class SessionView(Room):
             case MessageRefused(text=text, reason=reason):
                 main.put_back(text)
                 main.say(f"A hook refused the message: {reason}", "warning")
-            case Notice(message=told, severity=severity, action=action):
+            case Notice(message=note, severity=severity, action=action):
                 if severity != "information":
-                    self._controller.warnings.said.append((main.clock(), told))
-                main.notice.add(told, severity, ("", f"/{action}", f"screen.command('{action}')") if action else None)
+                    self._controller.warnings.said.append((main.clock(), note))
+                main.notice.add(note, severity, ("", f"/{action}", f"screen.command('{action}')") if action else None)
             case CompactionStarted(tokens_before=tokens_before):
                 self.transcript.show_notice(f"Compacting {tokens(tokens_before)} tokens of history …")
                 main.refresh_bindings()
@@ -358,8 +358,8 @@ class SessionView(Room):
         return isinstance(entry, AssistantEntry) and bool(error) and entry.error == error
 
     def show_activity(self, state: RunState) -> None:
-        told = (lambda written: describe_run(state, self._main.clock(), written)) if state.active else None
-        self.transcript.show_activity(told)
+        describe = (lambda written: describe_run(state, self._main.clock(), written)) if state.active else None
+        self.transcript.show_activity(describe)
 
     def _end_moved(self) -> None:
         """Show whether one sees the end of the conversation, and whether something new is there."""

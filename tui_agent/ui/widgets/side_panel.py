@@ -60,7 +60,7 @@ class SidePanel(LineList):
         self._stale = True
         self._asked = False
 
-    # -- what is shown
+    # -- display
 
     def open(self, agent: Agent) -> None:
         self._agent = agent

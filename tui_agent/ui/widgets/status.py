@@ -16,7 +16,7 @@ from tui_agent.app.format import one_line, short_model
 from tui_agent.app.run_state import RunState, describe
 
 Hint = tuple[str, str, str]
-"""A key, what it does, and the action of a click; none when it is empty."""
+"""A key, its label, and the action of a click; none when it is empty."""
 
 _FIRST = (
     "answer('once')",
@@ -90,7 +90,7 @@ class StatusLine(Widget):
     def _bindings_changed(self, screen: Screen[object]) -> None:
         if screen is self.screen and not self._hints_are_old:
             self._hints_are_old = True
-            self.call_later(self._look_for_hints)  # once for all changes that were told together
+            self.call_later(self._look_for_hints)  # once for all changes reported together
 
     def _look_for_hints(self) -> None:
         self._hints_are_old = False

@@ -9,7 +9,7 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, crop_runs, 
 
 _GAP: Final = 2
 _MIN_GROWING: Final = 10
-"""Cells that the column which takes what is left has at least."""
+"""Least width of the column that takes the remaining cells."""
 
 
 @dataclass(frozen=True, slots=True)

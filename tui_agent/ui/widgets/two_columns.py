@@ -38,7 +38,7 @@ class HangingText(Static):
     """A static text that wraps so."""
 
     def get_content_width(self, container: Size, viewport: Size) -> int:  # noqa: ARG002 - as inherited
-        """Return the cells of the longest line, and one for the scroll bar of what it is in."""
+        """Return the cells of the longest line, and one for the scroll bar of its container."""
         return max(cell_len(line) for line in self._whole.plain.split("\n")) + 1
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - as inherited

@@ -34,7 +34,7 @@ class UserStatusLine(Widget):
     def __init__(
         self, state: Callable[[], Mapping[str, Any] | None], cwd: Callable[[], Path], warn: Callable[[str], None]
     ) -> None:
-        """``warn`` is told in a sentence why the command failed, once until it works again."""
+        """``warn`` gets a sentence on why the command failed, once until it works again."""
         super().__init__()
         self._warn = warn
         self._state = state

@@ -72,7 +72,7 @@ class Block:
         return self.left_out or (self.within is not None and self.within.fold is Fold.CLOSED)
 
     actions: tuple[ActionName, ...] = ()
-    """What it can ask the app to do, the most important first."""
+    """The actions it offers, the most important first."""
 
     entry: tuple[int, str] | None = None
     """Id and kind of the entry it tells of, None where that is the one of its item."""
@@ -84,7 +84,7 @@ class Block:
     """Its text where that is Markdown."""
 
     copied: str = ""
-    """What is copied of a block without a document."""
+    """The text copied from a block without a document."""
 
     is_told: bool = True
     """Whether it is what its entry says, so that the model may have it; other blocks are the program's words."""
@@ -239,13 +239,13 @@ class ReasoningBlock(FoldingBlock):
 class MarkerBlock(FoldingBlock):
     """Something that happened, in one calm line; some can be opened, some can be acted on.
 
-    With ``rule``, a style, it is a rule across the conversation, what it offers at its end.
+    With ``rule``, a style, it is a rule across the conversation with its actions at the end.
     """
 
     kind = "marker"
     tight = True
 
-    def __init__(  # noqa: PLR0913 - a marker is told once, all of it
+    def __init__(  # noqa: PLR0913 - the whole marker in one call
         self,
         key: str,
         text: str,
@@ -280,25 +280,25 @@ class MarkerBlock(FoldingBlock):
         yield from wrapped(runs, max(width - 2, 1), first, ((INDENT, "text"),))
 
     def _rule_lines(self, width: int, toggle: str) -> Iterator[Line]:
-        """Yield the rule; where it is too narrow, what it offers stands below its words."""
+        """Yield the rule; where it is too narrow, its actions stand below its words."""
         room = min(width, MAX_TEXT_WIDTH)
         offers: list[StyledSpan] = (
             [(_READ if self.fold is Fold.CLOSED else _CLOSE, "action act:toggle")] if toggle else []
         )
         offers += [(_LABELS.get(action, action), f"action act:{action}") for action in self.actions]
-        told: list[StyledSpan] = [part for offer in offers for part in ((" · ", "muted"), offer)][1:]
+        shown: list[StyledSpan] = [part for offer in offers for part in ((" · ", "muted"), offer)][1:]
         start: StyledSpans = ((_RULE_START, self._rule + toggle),)
-        taken = cells(_RULE_START) + cells(self._text) + runs_width(told)
-        fill = room - taken - (4 if told else 1)
+        taken = cells(_RULE_START) + cells(self._text) + runs_width(shown)
+        fill = room - taken - (4 if shown else 1)
         if fill >= cells(_RULE_START):
             line: list[StyledSpan] = [(f" {'─' * (fill - 1)}", self._rule)]
-            end: list[StyledSpan] = [(" ", self._rule), *told, (" ──", self._rule)] if told else []
+            end: list[StyledSpan] = [(" ", self._rule), *shown, (" ──", self._rule)] if shown else []
             yield Line([(self._text, self._rule + toggle)], prefix=start, tail=(*line, *end), extent=room)
             return
         indent, narrow = ("   ", "text"), max(room - 3, 1)
         yield from wrapped([(self._text, self._rule + toggle)], narrow, start, (indent,))
-        if told:
-            yield Line(prefix=(indent, *crop_runs(told, narrow)))
+        if shown:
+            yield Line(prefix=(indent, *crop_runs(shown, narrow)))
 
     def _body(self, width: int) -> Iterable[Line]:
         return self._make_body(width) if self._make_body is not None else ()
@@ -322,7 +322,7 @@ class CutOffBlock(MarkerBlock):
 
 
 class EndingBlock(MarkerBlock):
-    """Why an answer did not end by itself. The model is not told; the newest can be asked for again."""
+    """Why an answer did not end on its own. The model does not see it; the newest can be asked for again."""
 
     is_told = False
 
@@ -353,7 +353,7 @@ class EndingBlock(MarkerBlock):
 
 
 class ToldBlock(Block):
-    """What the model is told in place of something that was cleared."""
+    """The text the model gets in place of a cleared entry."""
 
     kind = "told"
 

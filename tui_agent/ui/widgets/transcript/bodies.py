@@ -45,8 +45,8 @@ def body_lines(body: Body, width: int, rows: int | None = None, keep: Keep = "he
     hidden = total - shown
     first = hidden if keep == "tail" else 0
     hint = " · open full" if action == "open" else ""
-    told = f"… {hidden:,} {'earlier' if first else 'more'} lines{hint}"
-    more = Line(prefix=((INDENT, "text"), (told, f"muted act:{action}")))
+    note = f"… {hidden:,} {'earlier' if first else 'more'} lines{hint}"
+    more = Line(prefix=((INDENT, "text"), (note, f"muted act:{action}")))
     if first:
         yield more
     for index in range(first, first + shown):

@@ -135,8 +135,8 @@ def _user(entry: UserEntry) -> Block:
         texts = [part.text for part in entry.parts if isinstance(part, FilePart)]
         found = wording.plural(sum(entry.diagnostics.values()), "new problem")
         text = f"{found} in {', '.join(entry.diagnostics)}"
-        told = "\n".join(line for text in texts for line in text.splitlines()[1:])
-        return MarkerBlock("diagnostics", text, style="status-warning", body=_text_body(told), copied=told)
+        listing = "\n".join(line for text in texts for line in text.splitlines()[1:])
+        return MarkerBlock("diagnostics", text, style="status-warning", body=_text_body(listing), copied=listing)
     if entry.synthetic:
         return MarkerBlock(
             "synthetic",
@@ -251,10 +251,10 @@ def _summary_lines(
         ("Files changed", ", ".join(details.modified_files)),
         ("Also kept", ", ".join(wording.plural(count, noun) for count, noun in kept if count)),
     ]
-    told = [f"{name}: {value}" for name, value in rows if value]
-    if told:
+    lines = [f"{name}: {value}" for name, value in rows if value]
+    if lines:
         yield Line()
-        yield from body_lines(TextBody(sanitize.text("\n".join(told)), "muted"), width)
+        yield from body_lines(TextBody(sanitize.text("\n".join(lines)), "muted"), width)
 
 
 def _prune(entry: PruneEntry, around: BuildContext) -> Block:

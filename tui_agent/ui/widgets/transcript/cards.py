@@ -227,8 +227,8 @@ class CardBlock(FoldingBlock):
         if not title:
             # The most telling argument, also of JSON that is still being written.
             found: dict[str, str] = dict(_TITLE_VALUE.findall(self.arguments[:4_000]))
-            told = next(filter(None, map(found.get, _TITLE_ARGUMENTS)), "")
-            title = told.replace("\\n", " ").replace('\\"', '"').replace("\\\\", "\\")[:200]
+            argument = next(filter(None, map(found.get, _TITLE_ARGUMENTS)), "")
+            title = argument.replace("\\n", " ").replace('\\"', '"').replace("\\\\", "\\")[:200]
         return sanitize.line(_COUNT_IN_TITLE.sub("", title))
 
     def _head(self, width: int) -> Iterable[Line]:
@@ -322,7 +322,7 @@ class CardBlock(FoldingBlock):
 
 
 class ShellBlock(FoldingBlock):
-    """A command the user ran with ``!``, and the end of what it printed."""
+    """A command the user ran with ``!``, and the end of its output."""
 
     kind = "shell"
 

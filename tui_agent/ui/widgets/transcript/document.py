@@ -68,7 +68,7 @@ class MarkdownDocument:
         """The text as it came."""
         self._held = ""
         self._source = ""
-        """The same made harmless, without what is held back."""
+        """The same made harmless, without the held-back end."""
         self.finished = False
         self._width = 0
         self._is_plain = False

@@ -1,6 +1,6 @@
 """Runs of small tool calls as one row that opens: several files read, searched and listed one after another.
 
-A run may go through several answers. Which calls are in one depends on the path only, not on what is loaded or shown.
+A run may go through several answers. Which calls are in one depends only on the path, not on entries loaded or shown.
 """
 
 from collections import Counter

@@ -64,7 +64,7 @@ class LineView(Widget):
         self._palette.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint rows; only here selection offsets are left out, which nobody reads from what is on screen."""
+        """Paint rows; only here selection offsets are left out, which nobody reads from the screen."""
         self._painting = True
         try:
             return super().render_lines(crop)

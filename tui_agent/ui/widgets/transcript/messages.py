@@ -18,8 +18,8 @@ class ActionRequested(Message, namespace="transcript"):
     """The user wants something done that a block offers."""
 
     action: str
-    """``open`` (the whole output in a viewer), ``retry``, ``undo``, ``restore``, ``jump`` (to what it
-    is about) or ``enter`` (the session of a subagent)."""
+    """``open`` (the whole output in a viewer), ``retry``, ``undo``, ``restore``, ``jump`` (to its
+    subject) or ``enter`` (the session of a subagent)."""
     entry_id: int
     """The entry it is about; for a card with a result that is the result's entry."""
     call_id: str = ""
@@ -37,4 +37,4 @@ class BlockFocused(Message, namespace="transcript"):
     """Another block has the focus, or none."""
 
     entry_id: int | None
-    """The entry it tells of; None for what is no entry, and when the conversation has lost the focus."""
+    """The entry of the block; None for a block without one, and when the conversation has lost the focus."""

@@ -1,4 +1,4 @@
-"""The transcript without a screen: items, their heights, what is loaded, and which line is where."""
+"""The transcript without a screen: items, their heights, which are loaded, and which line is where."""
 
 from array import array
 from bisect import bisect_left, bisect_right
@@ -153,7 +153,7 @@ class TranscriptModel:
         """Whether calls without a result may still get one."""
 
         self.told: Callable[[int], str] | None = None
-        """Returns what the model is told of an entry, where only what it sees is shown; None shows everything."""
+        """Returns the text the model gets of an entry, where only its view is shown; None shows everything."""
 
         self.source = _NOTHING
         self.rules: dict[int, list[CompactionEntry]] = {}
@@ -181,7 +181,7 @@ class TranscriptModel:
                     self.rules.setdefault(self._rule_place(entry), []).append(entry)
 
     def add_rule(self, entry: CompactionEntry) -> int:
-        """Draw the rule of a compaction that was appended before what it leaves as it is; return that place."""
+        """Draw the rule of a compaction that was appended before the first entry it keeps; return that place."""
         place = self._rule_place(entry)
         self.rules.setdefault(place, []).append(entry)
         if (item := self._cache.use(place)) is not None:
@@ -215,7 +215,7 @@ class TranscriptModel:
         heights = [estimate(kind, size, self.width) for kind, size in zip(self.kinds, self._sizes, strict=True)]
         found = self.standings
         if self.told is not None and found is not None:
-            # What is known to be left out before it is loaded.
+            # Entries known to be left out before they are loaded.
             for place, (entry_id, kind) in enumerate(zip(self.ids, self.kinds, strict=True)):
                 if kind != LIVE and entry_id < found.boundary and found.of(entry_id, kind) in _NOT_SEEN:
                     heights[place] = 0
@@ -291,7 +291,7 @@ class TranscriptModel:
             return
         results = {place: self._following(place) for place in wanted if self.kinds[place] == "assistant"}
         places = sorted({*wanted, *(result for found in results.values() for result in found)})
-        # What is damaged is left out.
+        # Damaged entries are left out.
         loaded = {entry.id: entry for entry in self.source.load([self.ids[place] for place in places])}
         entries = {place: loaded[self.ids[place]] for place in places if self.ids[place] in loaded}
         for place in wanted:
@@ -331,13 +331,13 @@ class TranscriptModel:
         if self.is_replaced(index):
             own: list[Block] = []
         elif isinstance(entry, CompactionEntry):
-            # Its rule is where what it keeps begins.
+            # Its rule is before the first entry it keeps.
             own = [] if self._rule_place(entry) == index else [compaction_note(entry)]
         else:
             own = blocks_of(entry, around)
-        for told in results:
-            if isinstance(told, UserEntry):
-                mark_problems(own, told.diagnostics)
+        for follower in results:
+            if isinstance(follower, UserEntry):
+                mark_problems(own, follower.diagnostics)
         blocks = [*self._rules_at(index), *own]
         places = [at for at in self._following(index) if self.kinds[at] == "tool_result"] if by_call else ()
         item = Item(entry.id, entry.kind, blocks, places)
@@ -345,7 +345,7 @@ class TranscriptModel:
         self._cache.put(index, item)
 
     def is_replaced(self, place: int) -> bool:
-        """Whether it says what is said anew at once: of modes that a key goes through only the last one is shown."""
+        """Whether the entry after it replaces it: of modes that a key goes through only the last one is shown."""
         return self.kinds[place] == "mode_change" and "mode_change" in self.kinds[place + 1 : place + 2]
 
     def _said_after(self, index: int) -> str:
@@ -418,7 +418,7 @@ class TranscriptModel:
         return entry.tokens if self.counter is None or not entry.tokens else self.counter.entry(entry)
 
     def set_counter(self, counter: TokenCounter) -> bool:
-        """Count with what is known of the model now; returns whether a loaded card says another size then."""
+        """Count with the facts known of the model now; returns whether a loaded card says another size then."""
         if counter == self.counter:
             return False
         cards = [block for item in self._cache.values() for block in item.blocks if isinstance(block, CardBlock)]

@@ -49,8 +49,8 @@ def race_cells(
     """Return what the table says of a runner, a span for each of ``COLUMNS``; ``style`` is that of its state."""
     state, *others = race_text.cells(runner, streamed)
     name = f"{runner.name} · taken" if taken else runner.name
-    told = [(sanitize.line(name), "strong" if taken else "text"), (state, style)]
-    return [(str(number), "text"), *told, *((text, "text") for text in others)]
+    first = [(sanitize.line(name), "strong" if taken else "text"), (state, style)]
+    return [(str(number), "text"), *first, *((text, "text") for text in others)]
 
 
 def race_block(entry: RaceEntry) -> MarkerBlock:
@@ -73,6 +73,6 @@ def _body(entry: RaceEntry, width: int) -> Iterator[Line]:
     wide = widths(COLUMNS, rows, width - len(INDENT))
     for row in (heads, *rows):
         yield Line(table_row(COLUMNS, wide, row), prefix=((INDENT, "text"),))
-    if told := "\n".join(race_text.tail_lines(entry)):
+    if tail := "\n".join(race_text.tail_lines(entry)):
         yield Line()
-        yield from body_lines(TextBody(sanitize.text(told), "muted"), width)
+        yield from body_lines(TextBody(sanitize.text(tail), "muted"), width)

@@ -60,7 +60,7 @@ MAX_REPEAT_DISTANCE = 64
 class Transcript(BlockPane, can_focus=True):
     """Shows the entries of a path and what the agent is doing.
 
-    Only what is on screen, and a page around it, is loaded and laid out; heights of the rest are estimates that are
+    Only the screen, and a page around it, is loaded and laid out; heights of the rest are estimates that are
     corrected without moving what the user looks at. Nothing ticks while nothing moves.
     """
 
@@ -79,7 +79,7 @@ class Transcript(BlockPane, can_focus=True):
         self._holds_changes = self._standings_changed = False
         self._spinner: Timer | None = None
 
-    # -- what is shown
+    # -- display
 
     def open(self, agent: ShownAgent) -> None:
         self._agent = agent
@@ -149,7 +149,7 @@ class Transcript(BlockPane, can_focus=True):
     def show_told(self, told: Callable[[int], str] | None) -> None:
         """Show what the model sees and nothing else, or the whole conversation; what one looks at stays in sight.
 
-        ``told`` returns what the model is told of an entry by its id.
+        ``told`` returns the text the model gets of an entry, by its id.
         """
         anchor = None if self.following else self._anchor_id()
         self.model.show_told(told)
@@ -201,7 +201,7 @@ class Transcript(BlockPane, can_focus=True):
 
     @property
     def pause(self) -> float:
-        """Seconds until it looks again at what is streamed; what comes before is better kept together."""
+        """Seconds until it looks at the stream again; events before that are better kept together."""
         return self._next_flush - self._clock()
 
     def _flush_soon(self) -> None:
@@ -297,7 +297,7 @@ class Transcript(BlockPane, can_focus=True):
             self._run_spinner()
 
     def settle(self) -> None:
-        """Place what is visible; a running call may have come into view."""
+        """Place the visible lines; a running call may have come into view."""
         super().settle()
         if self._spinner is None:
             self._run_spinner()
@@ -358,9 +358,9 @@ class Transcript(BlockPane, can_focus=True):
         index = next((at for at, ones in rules if any(one.id == entry_id for one in ones)), index)
         self.model.ensure(index)
         blocks = self.model.item(index).blocks
-        told = [block for block in blocks if block.entry is not None and block.entry[0] == entry_id]
+        matching = [block for block in blocks if block.entry is not None and block.entry[0] == entry_id]
         own = [block for block in self.model.item(index).shown if not is_rule(block)]
-        target = next(iter(told or own or blocks), None)
+        target = next(iter(matching or own or blocks), None)
         if target is None:
             self.scroll_to_position(Position(index))
         else:

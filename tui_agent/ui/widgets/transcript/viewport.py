@@ -1,4 +1,4 @@
-"""The window onto a transcript's lines: what is visible, where it stays when heights change, and how it is painted."""
+"""The window onto a transcript's lines: which are visible, where they stay when heights change, their painting."""
 
 import re
 from functools import partial
@@ -75,7 +75,7 @@ class Viewport(ScrollView):
     """Draws the lines of a model.
 
     The truth about the scroll position is ``top``, a line of an item, or ``following``, the end. The scroll offset
-    is computed from it, so correcting an estimated height never moves what is on screen.
+    is computed from it, so correcting an estimated height never moves the lines on screen.
     """
 
     ALLOW_SELECT = True
@@ -132,7 +132,7 @@ class Viewport(ScrollView):
             self.settle()
 
     def settle(self) -> None:
-        """Measure what is visible, and put the scroll position where ``top`` or the end is now."""
+        """Measure the visible lines, and put the scroll position where ``top`` or the end is now."""
         if not self.page or self._settling:
             return
         self._settling = True
@@ -151,7 +151,7 @@ class Viewport(ScrollView):
     def _apply(self) -> None:
         """Write extent and offset without asking for a layout or a repaint.
 
-        The widget's size does not depend on them, and what is on screen only on ``top``.
+        The widget's size does not depend on them, and the lines on screen only on ``top``.
         """
         extent = Size(self.scrollable_content_region.width, self.model.heights.total)
         offset = self.model.heights.offset(self.top.index) + self.top.line
@@ -252,7 +252,7 @@ class Viewport(ScrollView):
         self._strips.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint rows; only here selection offsets are left out, which nobody reads from what is on screen."""
+        """Paint rows; only here selection offsets are left out, which nobody reads from the screen."""
         self._painting = True
         self._has_highlights = bool(self.query_text or self.text_selection)
         try:
@@ -289,7 +289,7 @@ class Viewport(ScrollView):
     # -- selection
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return the logical text under a selection; an open end stops at what is on screen."""
+        """Return the logical text under a selection; an open end stops at the edge of the screen."""
         rows = self.visible_rows()
         if not rows:
             return None

@@ -44,7 +44,7 @@ class LineKind(Enum):
 
 
 class TreeLine(NamedTuple):
-    """One line. ``guide`` is what is drawn left of it; ``entry`` is the entry keys act on."""
+    """One line. ``guide`` is drawn left of it; ``entry`` is the entry keys act on."""
 
     what: LineKind
     segment: Segment
@@ -97,7 +97,7 @@ class Outline:
         self._starts: list[int] = []
         self._place_of: dict[int, int] = {}
         self.total = 0
-        # What is below each segment; those without rows let those below them take their place.
+        # The rows below each segment; those without rows let those below them take their place.
         for segment in reversed(index.segments):
             for child in segment.children:
                 self._below[segment.number] += self._below[child.number]

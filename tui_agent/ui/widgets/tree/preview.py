@@ -1,4 +1,4 @@
-"""The entry under the cursor of the tree, as the conversation shows it, with what is known of it above."""
+"""The entry under the cursor of the tree, as the conversation shows it, with its facts above."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -45,7 +45,7 @@ _OPENED = 2
 
 _FILES = 6
 _AFTER_CALLS = kinds(lambda kind: kind.follows_calls)
-"""What may stand between a call and the checkpoint that tells what it changed."""
+"""Kinds that may stand between a call and the checkpoint that lists its changes."""
 
 
 def _shown_entries(session: "Session", ids: Sequence[int]) -> Sequence[Entry]:

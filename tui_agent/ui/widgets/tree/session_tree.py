@@ -70,7 +70,7 @@ class SessionTree(LineList):
         self._query: tuple[str, ...] = ()
         self._words = RowTexts(self.outline.index, {}, load, clock())
 
-    # -- what is shown
+    # -- display
 
     @property
     def view(self) -> TreeOptions:

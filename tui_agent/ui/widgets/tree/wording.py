@@ -91,8 +91,8 @@ class RowTexts:
         mark = race_text.STATE_MARKS[runner.state]
         cost = wording.money(runner.cost) if runner.cost else ""
         progress = (runner.name, wording.plural(runner.steps, "step"), cost)
-        told = " · ".join(filter(None, progress)) if width >= 60 else ""
-        return [(f"{mark} {sanitize.line(told)}".rstrip(), STYLES[runner.state])]
+        text = " · ".join(filter(None, progress)) if width >= 60 else ""
+        return [(f"{mark} {sanitize.line(text)}".rstrip(), STYLES[runner.state])]
 
     def _labels(self, line: TreeLine) -> list[str]:
         if not self.labels:
