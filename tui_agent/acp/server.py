@@ -1,4 +1,4 @@
-"""What the protocol's methods do: sessions are opened, prompted, told of and closed."""
+"""The protocol's methods: they open, prompt, report and close sessions."""
 
 import asyncio
 import json
@@ -86,19 +86,19 @@ class _Abilities(ClientCapabilities):
 
 
 class Introduction(InitializeRequest):
-    """An editor's first request, with what the protocol has and the SDK does not read yet."""
+    """An editor's first request, with the protocol's fields that the SDK does not read yet."""
 
     client_capabilities: Annotated[_Abilities | None, Field(alias="clientCapabilities")] = None
 
 
 class SessionFactory(Protocol):
-    """What an editor's sessions are made of; the command line has one of the real parts."""
+    """Builds the parts of an editor's sessions; the command line has the real one."""
 
     store: Store
     demo: bool
 
     def services(self, cwd: Path, servers: Mapping[str, McpServerSettings]) -> AppServices:
-        """Return what the controller of a session in a directory is given; ``servers`` are the editor's own."""
+        """Return the services of a controller in a directory; ``servers`` are the editor's own."""
         ...
 
     async def models(self, *, anew: bool = False) -> Sequence[str]:
@@ -111,7 +111,7 @@ class SessionFactory(Protocol):
 
 
 def reports_errors(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
-    """Let what the program raises on purpose reach the editor as an error with its sentence."""
+    """Turn errors the program raises on purpose into protocol errors with their message."""
 
     @wraps(method)
     async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -133,7 +133,7 @@ class EditorAgent:
         self._wrong_settings = ""
         self._able = ClientCapabilities()
         self.notify: Notify | None = None
-        """Sends a notification as it is, for what the SDK has no class for."""
+        """Sends a raw notification, where the SDK has no class for it."""
 
     def on_connect(self, conn: Client) -> None:
         self._client = conn
@@ -152,12 +152,12 @@ class EditorAgent:
         **_more: Any,
     ) -> InitializeResponse:
         self._able = client_capabilities or ClientCapabilities()
-        told = "Set a provider's key in the environment of this agent or in config.toml, then choose this."
-        methods: list[Any] = [AuthMethodAgent(id=_KEYS, name="Use a key that is set up", description=told)]
+        description = "Set a provider's key in the environment of this agent or in config.toml, then choose this."
+        methods: list[Any] = [AuthMethodAgent(id=_KEYS, name="Use a key that is set up", description=description)]
         if self._able.auth is not None and self._able.auth.terminal:
-            told = "Asks for a provider and its key and keeps them in config.toml."
+            description = "Asks for a provider and its key and keeps them in config.toml."
             terminal = TerminalAuthMethod(
-                type="terminal", id=_TERMINAL, name="Enter a key", description=told, args=["--login"]
+                type="terminal", id=_TERMINAL, name="Enter a key", description=description, args=["--login"]
             )
             methods.append(terminal)
         return InitializeResponse(
@@ -210,7 +210,7 @@ class EditorAgent:
         mcp_servers: list[Any] | None = None,
         **_more: Any,
     ) -> LoadSessionResponse:
-        """Open a session and tell what was said in it."""
+        """Open a session and replay its conversation."""
         opened = await self._reopen(session_id, mcp_servers)
         await opened.replay()
         return LoadSessionResponse(**await self._state(opened))
@@ -223,7 +223,7 @@ class EditorAgent:
         mcp_servers: list[Any] | None = None,
         **_more: Any,
     ) -> ResumeSessionResponse:
-        """Open a session; the editor knows what was said in it."""
+        """Open a session whose conversation the editor already has."""
         return ResumeSessionResponse(**await self._state(await self._reopen(session_id, mcp_servers)))
 
     @reports_errors
@@ -339,7 +339,7 @@ class EditorAgent:
         return await self._take(OpenRequest(found.id), Path(found.cwd), servers)
 
     async def _state(self, opened: EditorSession) -> dict[str, Any]:
-        """Return the modes of a session that is open now and what can be chosen in it; tells its commands."""
+        """Return the modes and options of a session that is open now; sends its commands."""
         options, mode = await self._options(opened.agent), opened.agent.mode
         # Commands follow the answer that names the session, which an editor has to know first.
         commands = [
@@ -351,9 +351,9 @@ class EditorAgent:
             for row in opened.controller.commands
         ]
         opened.tell(helpers.update_available_commands(commands))
-        known: dict[str, str] = {name.value: told for name, told in MODE_HELP.items()}
+        known: dict[str, str] = {name.value: text for name, text in MODE_HELP.items()}
         known.setdefault(mode, "an agent of your own")
-        modes = [SessionMode(id=name, name=name.capitalize(), description=told) for name, told in known.items()]
+        modes = [SessionMode(id=name, name=name.capitalize(), description=text) for name, text in known.items()]
         return {
             "modes": SessionModeState(current_mode_id=mode, available_modes=modes),
             "config_options": options,
@@ -437,7 +437,7 @@ class MessageLines(asyncio.StreamReader):
 
 
 def is_message(line: bytes) -> bool:
-    """Whether a line may be read as a message: a request, a notification or an answer. What is no JSON may, too."""
+    """Whether a line may be read as a message: a request, a notification or an answer. Invalid JSON may, too."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

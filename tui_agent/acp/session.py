@@ -1,4 +1,4 @@
-"""One session that is open in an editor: its agent, what is told of it in order, and its questions."""
+"""One session that is open in an editor: its agent, its updates in order, and its questions."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ MAX_BYTES = 5_000_000
 
 
 class UnsavedText:
-    """Reads files of one session through the editor, where it offers that, and has it save what an edit builds on."""
+    """Reads files of one session through the editor, where it offers that, and has it save a file before an edit."""
 
     def __init__(self, client: Client, able: FileSystemCapabilities, session: str) -> None:
         self._client = client
@@ -142,7 +142,7 @@ class UnsavedText:
         self._told: dict[Path, bytes] = {}
 
     async def unsaved(self, path: Path) -> str | None:
-        """Return the text of a file as the editor has it, None where that is what is on disk."""
+        """Return the text of a file as the editor has it, None where it is the same on disk."""
         text = await self._differing(path)
         if text is not None:
             self._told[path] = _digest(text)
@@ -170,7 +170,7 @@ class UnsavedText:
 
 
 def _read(path: Path) -> str | None:
-    """Return a file's text, None for what no editor would show as such."""
+    """Return a file's text, None where no editor would show it as text."""
     data = read_regular(path, MAX_BYTES + 1)
     try:
         return data.decode() if data is not None and len(data) <= MAX_BYTES else None
@@ -179,7 +179,7 @@ def _read(path: Path) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Return a text without what editors change on their own: the form of line ends."""
+    """Return a text with line ends normalised, which editors change on their own."""
     return text.replace("\r\n", "\n")
 
 
@@ -188,7 +188,7 @@ def _digest(text: str) -> bytes:
 
 
 NEEDS_KEY = -32000
-"""The protocol's error for an agent that wants somebody to log in first."""
+"""The protocol's error for an agent that needs a login first."""
 KEYLESS = "No key of a provider was found: set one in the environment or the settings."
 
 _STOPS: dict[str, StopReason] = {
@@ -210,24 +210,24 @@ class EditorSession:
     def __init__(self, client: Client, services: AppServices, able: ClientCapabilities | None = None) -> None:
         self.client = client
         self.able = able or ClientCapabilities()
-        """What the editor can do."""
+        """The editor's capabilities."""
         self.controller = Controller(EditorFrontend(self), self._on_event)
         """Everything a person can ask of the session."""
         self.controller.attach(services)
         self._updates = Updates(services.cwd)
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
         self.tell, self.wait_sent = self._waiting.put_nowait, self._waiting.join
-        """Tells something after all that was told before, and waits until all of it is."""
+        """Queues an update behind the earlier ones; waits until all are sent."""
         self._telling: asyncio.Task[None] | None = None
-        """Tells what waits; begun when the session has its name, by which the editor is told."""
+        """Sends queued updates; begun when the session has its name, which they carry."""
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._ended: list[asyncio.Future[RunEnded]] = []
         self._finish = ""
         self._cancels = 0
         self.options: Callable[[], Awaitable[list[Any]]] | None = None
-        """Returns what can be chosen in the session, as the editor shows it; set once it is open."""
+        """Returns the session's options, as the editor shows them; set once it is open."""
         self.notify: Notify | None = None
-        """Sends a notification as it is, for what the SDK has no class for."""
+        """Sends a raw notification, where the SDK has no class for it."""
 
     async def open(self, request: OpenRequest) -> None:
         """Open the session it is about, once; raises StoreError."""
@@ -250,7 +250,7 @@ class EditorSession:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.controller.close()
 
-    # -- what an editor asks for ----------------------------------------------------------------------------
+    # -- an editor's requests -------------------------------------------------------------------------------
 
     async def prompt(self, prompt: Prompt) -> StopReason:
         """Send a message and wait until the agent is idle again.
@@ -278,7 +278,7 @@ class EditorSession:
         return ended
 
     async def _outcome(self, ended: asyncio.Future[RunEnded]) -> StopReason:
-        """Wait for the end of a run and of what goes on in the same turn; raises RequestError where it failed."""
+        """Wait for the end of a run and of those that continue its turn; raises RequestError where it failed."""
         result = await ended
         while (deciding := self.controller.deciding) is not None:
             # A plan that is approved goes on in the same turn.
@@ -316,7 +316,7 @@ class EditorSession:
         self.agent.interrupt()
 
     async def replay(self) -> None:
-        """Tell everything on the path, as if it happened now."""
+        """Send everything on the path, as if it happened now."""
         for entry in await asyncio.to_thread(self.agent.session.path):
             for update in self._updates.replay(entry):
                 self.tell(update)
@@ -333,7 +333,7 @@ class EditorSession:
                 else:
                     await self.client.session_update(self.agent.session.id, update)
             except ConnectionError:
-                # The editor is gone: what is left is of no use to anybody.
+                # The editor is gone: nobody needs the rest.
                 pass
             finally:
                 self._waiting.task_done()
@@ -360,7 +360,7 @@ class EditorSession:
                 pass
 
     async def _tell_options(self) -> None:
-        """Tell the editor what is chosen now: a command may have changed it."""
+        """Send the editor the current options: a command may have changed them."""
         options = await self.options() if self.options is not None else []
         self.tell(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
 
@@ -388,11 +388,11 @@ class EditorSession:
 
 def options_of(request: PermissionRequest) -> list[PermissionOption]:
     """Return the answers an editor offers: as in the full-screen program, with the rule that "always" makes."""
-    told = ", ".join(map(in_words, request.rules))
+    rules = ", ".join(map(in_words, request.rules))
     rows: list[tuple[Decision, str, PermissionOptionKind, bool]] = [
         (Decision.ONCE, "Allow once", "allow_once", True),
-        (Decision.SESSION, f"Always in this session: {told}", "allow_always", bool(told)),
-        (Decision.PROJECT, f"Always, in later sessions too: {told}", "allow_always", bool(told) and not request.loop),
+        (Decision.SESSION, f"Always in this session: {rules}", "allow_always", bool(rules)),
+        (Decision.PROJECT, f"Always, in later sessions too: {rules}", "allow_always", bool(rules) and not request.loop),
         (Decision.DENY, "Refuse", "reject_once", True),
         (Decision.STOP, "Refuse and stop", "reject_always", bool(request.loop)),
     ]

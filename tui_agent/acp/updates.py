@@ -1,4 +1,4 @@
-"""What an editor is told of a session: events while it runs, entries when it is loaded. Nothing here waits."""
+"""The updates an editor gets on a session: events while it runs, entries when it is loaded. Nothing here waits."""
 
 import base64
 import binascii
@@ -69,7 +69,7 @@ MAX_RESOURCE_CHARS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The typed text, and what came with it."""
+    """The typed text and its attachments."""
 
     text: str
     attached: tuple[UserPart, ...] = ()
@@ -169,8 +169,8 @@ class CompactionUpdate:
 class Updates:
     """Keeps track of the calls of one session: an editor wants each by an id that is used once.
 
-    ``blob`` returns the bytes of an image, None when they are gone. ``compactions``: the editor asked to be told of
-    them as what they are; others read about them among the thoughts.
+    ``blob`` returns the bytes of an image, None when they are gone. ``compactions``: the editor asked for
+    updates of that kind; others read about them among the thoughts.
     """
 
     def __init__(
@@ -331,7 +331,7 @@ class Updates:
     # -- when it is loaded ----------------------------------------------------------------------------------
 
     def replay(self, entry: Entry) -> Iterator[Any]:
-        """Yield what an editor would have been told when an entry came to be."""
+        """Yield the updates an editor would have got when an entry came to be."""
         match entry:
             case UserEntry(synthetic=None) if (line := command_line(entry.parts)) is not None:
                 yield helpers.update_user_message_text(line)
@@ -382,7 +382,7 @@ def diffs_of(diff: str, path: str) -> list[Any]:
             if old or new:
                 found.append(helpers.tool_diff_content(path, "".join(new), "".join(old) if old else None))
             old, new, inside = [], [], True
-        elif inside and line.startswith("\\"):  # what stands before this line has no end of a line
+        elif inside and line.startswith("\\"):  # the line before this one has no line end
             for side in ended:
                 side[-1] = side[-1].removesuffix("\n")
         elif inside:

@@ -81,7 +81,7 @@ class WiredSessionFactory:
         self._models: tuple[str, ...] | None = None
 
     async def models(self, *, anew: bool = False) -> Sequence[str]:
-        """Return the models with a key, or configured; read once, and ``anew`` where a key may have been set."""
+        """Return the models with a key, or configured; read once; ``anew`` rereads them, as a key may have been set."""
         if self._models is None or anew:
             self._models = await asyncio.to_thread(self._usable)
         return self._models

@@ -18,7 +18,7 @@ SUBCOMMANDS = (
     "acp", "schema", "completion",
 )  # fmt: skip
 USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list"}
-"""What a subcommand does when it is told nothing."""
+"""The action of a subcommand that is given none."""
 RUN_LIMITS = ("max_steps", "max_cost", "max_tokens", "timeout")
 """Settings of the same names that hold for this run."""
 LIKENESS = 0.75

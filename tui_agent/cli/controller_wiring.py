@@ -58,7 +58,7 @@ TYPING_PAUSE = 0.7
 
 
 class ControllerWiring(AppServices):
-    """What one controller is given.
+    """The services of one controller.
 
     ``cwd`` is where its new sessions are, the program's own directory by default; ``servers`` are MCP servers of an
     editor beside the configured ones.
@@ -171,7 +171,7 @@ class ControllerWiring(AppServices):
         (self._wiring.close_failed if self.failed else self._wiring.close)(session)
 
     def on_ready(self) -> None:
-        """Start what is slow, once the screen is there."""
+        """Start the slow parts, once the screen is there."""
         if self._agent is None or self._agent is self._getting_ready:
             return
         self._getting_ready = self._agent
@@ -185,7 +185,7 @@ class ControllerWiring(AppServices):
         task.add_done_callback(self._background.discard)
 
     async def _get_ready(self, agent: Agent) -> None:
-        """Load what the first request needs, the encoding when the user pauses: it holds up the screen for a moment.
+        """Load the first request's parts, the encoding when the user pauses: it holds up the screen for a moment.
 
         The session being opened now is not to wait for it either.
         """

@@ -1,4 +1,4 @@
-"""``tui-agent doctor``: what is set up, where it came from, and what is missing."""
+"""``tui-agent doctor``: the setup, where it came from, and its gaps."""
 
 import logging
 import os
@@ -50,7 +50,7 @@ ORIGINS = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report. ``advice`` says what to do when it is not ok."""
+    """One line of the report. ``advice`` says how to fix it when it is not ok."""
 
     subject: str
     text: str
@@ -60,7 +60,7 @@ class Finding:
 
 def run_doctor(arguments: Namespace) -> int:
     """Print the report; the exit code is 1 when something needs doing."""
-    logging.getLogger().addHandler(logging.NullHandler())  # what would be logged is in the report
+    logging.getLogger().addHandler(logging.NullHandler())  # the report has all that would be logged
     if arguments.clean:
         for path in abandoned_homes(cache_dir() / "races"):
             say(f"removed {path}" if remove_left(path) else f"could not remove {path}")
@@ -79,7 +79,7 @@ def lines_of(finding: Finding) -> list[str]:
 
 
 def findings() -> Iterator[Finding]:
-    """Yield everything the report tells, looked at now; it takes a moment."""
+    """Yield every line of the report, looked at now; it takes a moment."""
     yield Finding("program", f"tui-agent {__version__}, Python {platform.python_version()}, {sys.executable}")
     packages = [f"{name} {version(name)}" for name in ("textual", "tiktoken")]
     packages.append(f"litellm {version('litellm')}" if is_installed() else "without litellm")

@@ -1,4 +1,4 @@
-"""The end of the program: what it does when it is asked to end, and that it ends soon, whatever its threads compute."""
+"""The end of the program: how it answers signals, and that it ends soon, whatever its threads compute."""
 
 import asyncio
 import atexit
@@ -22,7 +22,7 @@ SECONDS_TO_END = 10
 """After these the system ends a program that was asked to end and still runs."""
 
 THREAD_SECONDS = 1.0
-"""How long what a thread does is waited for at the end; nothing can stop a thread."""
+"""How long threads are waited for at the end; nothing can stop a thread."""
 _WORKERS = 16
 
 
@@ -30,7 +30,7 @@ _WORKERS = 16
 def listening(act: Callable[[int], object], *numbers: int) -> Iterator[None]:
     """Call ``act`` with the number of a signal while the block runs; those the program was started deaf to stay so.
 
-    ``act`` is called by the event loop, where it may do what it likes.
+    ``act`` is called by the event loop, where it may do anything.
     """
     loop = asyncio.get_running_loop()
     heard = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
@@ -44,7 +44,7 @@ def listening(act: Callable[[int], object], *numbers: int) -> Iterator[None]:
 
 
 def end_in_time() -> None:
-    """Have the system end the program when it doesn't end by itself, whatever holds it up."""
+    """Have the system end the program when it doesn't end on its own, whatever holds it up."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(SECONDS_TO_END)
 
@@ -70,7 +70,7 @@ def leave(code: int) -> NoReturn:
     """End the process with an exit code, threads that go on with it."""
     names = ", ".join(thread.name for thread in threading.enumerate())
     logging.getLogger(__name__).debug("Left with the threads %s", names)
-    atexit._run_exitfuncs()  # noqa: SLF001 - what was to be cleaned up, which does not wait for threads
+    atexit._run_exitfuncs()  # noqa: SLF001 - the exit handlers, which do not wait for threads
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(code)

@@ -1,4 +1,4 @@
-"""What extends an agent from outside, by project: the MCP servers and the hooks of the settings that hold there."""
+"""Extensions of an agent, by project: the MCP servers and the hooks of the settings that hold there."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ def _commands(settings: Path, *, held: bool) -> list[str]:
     try:
         table = read_table(settings)
     except ConfigError:
-        return []  # starting tells what is wrong
+        return []  # starting reports the error
     hooks, servers = table.get("hooks"), table.get("mcp")
     rows = [*(hooks if isinstance(hooks, list) else ()), *(servers.values() if isinstance(servers, dict) else ())]
     return [
@@ -45,9 +45,9 @@ def _commands(settings: Path, *, held: bool) -> list[str]:
 def state_of_project(
     cwd: Path, store: TrustStore, *, assume_trust: bool = False, find: Callable[[Path], SandboxState] = find_sandbox
 ) -> ProjectState:
-    """Return what the project of a directory brings along, with the files of it that are run outside a sandbox.
+    """Return the extensions of a directory's project, with the files of it that are run outside a sandbox.
 
-    What the user's commands name is; where there is no sandbox, what the project's own name is, too.
+    Files that the user's commands name are; where there is no sandbox, those the project's own name, too.
     """
     project = find_project(cwd)
     theirs = [*_commands(project_config(project), held=False)]
@@ -64,12 +64,12 @@ def state_of_project(
 
 
 def is_trusted(cwd: Path) -> bool:
-    """Return True if what the project of a directory brings along may act, as the user's answers are kept now."""
+    """Return True if the extensions of a directory's project may act, as the user's answers are kept now."""
     return state_of_project(cwd, TrustStore(data_dir() / "trust.json")).trusted
 
 
 class Extensions:
-    """Keeps one hub for each project that sessions are open in. ``trusts`` tells whether a directory's project acts."""
+    """Keeps one hub for each project that sessions are open in. ``trusts`` says whether a directory's project acts."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A run without a screen: the same controller, what it says and its agent's events as text or as JSON lines."""
+"""A run without a screen: the same controller, its messages and its agent's events as text or as JSON lines."""
 
 import asyncio
 import sys
@@ -86,7 +86,7 @@ class KeyedRun:
         return OpenRequest(self.session.id if self.session is not None else None)
 
     def repeat(self, store: Store, *, as_json: bool) -> int | None:
-        """Print what a finished run said, without a request; returns its exit code, None where it has not finished.
+        """Print the answer of a finished run, without a request; returns its exit code, None where it has not finished.
 
         It has where it ended for a reason of its own. A provider's error is none: the run goes on.
         """
@@ -110,7 +110,7 @@ NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, o
 
 
 class HeadlessRun(Frontend):
-    """The controller's frontend where nobody looks: drives one message or command and writes what comes of it."""
+    """The controller's frontend where nobody looks: drives one message or command and writes the outcome."""
 
     is_attended = False
 
@@ -157,11 +157,11 @@ class HeadlessRun(Frontend):
     async def run(self, message: str, piped: str = "") -> ExitCode:
         """Send the message or run the command, wait for the end, return the exit code.
 
-        ``piped`` is what standard input held.
+        ``piped`` is the text of standard input.
 
         Raises:
             CommandError: the message is a command that cannot be used.
-            OSError: what came of it could not be written, and so the run was interrupted.
+            OSError: the output could not be written, and so the run was interrupted.
         """
         code = await self._interruptible(self._begin(message, piped))
         if code is None and self._ended.done():
@@ -174,7 +174,7 @@ class HeadlessRun(Frontend):
         return code or (ExitCode.FAILED if self._failed else ExitCode.DONE)
 
     async def race(self, wish: "RaceWish") -> ExitCode:
-        """Hold a race, take whom it is to pick, and write what each runner reached; raises as `run`.
+        """Hold a race, take the runner it is to pick, and write each one's result; raises as `run`.
 
         Of one that is interrupted the branches stay, and one of them can be taken.
         """
@@ -206,7 +206,7 @@ class HeadlessRun(Frontend):
         self.controller.services.store.set_outcome(session.id, outcome)
 
     async def write_result(self, target: str) -> ExitCode | None:
-        """Write what the session changed to a file or to ``branch:NAME``; returns an exit code if that failed."""
+        """Write the session's changes to a file or to ``branch:NAME``; returns an exit code if that failed."""
         from tui_agent.app import transfer_commands
 
         try:
@@ -265,7 +265,7 @@ class HeadlessRun(Frontend):
             self.say("No runner came to an end.", "error")
 
     async def _begin(self, message: str, piped: str) -> None:
-        """Do what the message asks for; when it returns, the run it started may be going on."""
+        """Send the message or run the command; the run it started may still be going on after that."""
         intent = parse(message)
         command = find(intent.name, command_table()) if isinstance(intent, CommandIntent) else None
         if isinstance(intent, CommandIntent) and command is not None:
@@ -281,7 +281,7 @@ class HeadlessRun(Frontend):
     # -- the controller's frontend ------------------------------------------------------------------------------------
 
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
-        """Tell a sentence where errors go: standard output is for answers."""
+        """Print a sentence on standard error: standard output is for answers."""
         del remedy
         self._failed = self._failed or severity == "error"
         if self._as_json:
@@ -290,7 +290,7 @@ class HeadlessRun(Frontend):
             say(message, file=self._err)
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Nobody can be asked: answer what is meant for that, or raise a `CommandError`."""
+        """Return the answer meant for when nobody can be asked, or raise a `CommandError`."""
         if not isinstance(question, Choice):
             raise CommandError("Nobody can be asked in this run: write the answer after the command.")
         texts = dict(question.answers)
@@ -343,7 +343,7 @@ class HeadlessRun(Frontend):
     def _on_event(self, event: AgentEvent) -> None:
         try:
             self._tell(event)
-        except OSError as error:  # nobody reads any more, or there is no room for what is written
+        except OSError as error:  # nobody reads any more, or there is no room left
             self._untold = self._untold or error
             self.agent.interrupt()
         if isinstance(event, RunEnded) and not self._ended.done():
@@ -355,7 +355,7 @@ class HeadlessRun(Frontend):
         match event:
             case PermissionAsked(request=request):
                 if request.again:
-                    # It ran, and nothing came of what it was for.
+                    # It ran, and achieved nothing.
                     self._denied.append(f"{request.tool} {request.title}")
                     self._refused.add(request.call_id)
                 # Answered from outside the event, as a person would.

@@ -74,7 +74,7 @@ def _read(prompt: str) -> str:
 
 
 async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
-    """Print the page to sign in at, and keep what the browser or a pasted code brings; return a key that is pasted."""
+    """Print the page to sign in at, and keep the login from the browser or a pasted code; return a pasted key."""
     async with controller.sign_in(provider.id, provider.ways[-1]) as attempt:
         where = f"with a browser at\n\n  {attempt.url}\n"
         if attempt.code:
@@ -106,7 +106,7 @@ async def _read_beside(other: "asyncio.Future[Login]", prompt: str) -> str:
         await asyncio.wait({other, entered}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         if before is not None:
-            # If reading unseen was given up, what is typed is shown again.
+            # If reading unseen was given up, typing is shown again.
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
     return str(entered.result()) if entered.done() else ""
 

@@ -1,4 +1,4 @@
-"""Runs what the arguments ask for, and turns every failure into one sentence and an exit code."""
+"""Runs the command of the arguments, and turns every failure into one sentence and an exit code."""
 
 import errno
 import gc
@@ -16,7 +16,7 @@ from tui_agent.cli.output import ExitCode, discard_output, provide_streams, say
 
 MAX_STDIN_CHARS = 2_000_000
 STDIN_PATIENCE = 3.0
-"""Seconds until it is told that standard input has not ended."""
+"""Seconds until a note that standard input has not ended."""
 
 STILL_OPEN = "Waiting for standard input to end. Where nothing is piped in, add </dev/null."
 USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
@@ -50,16 +50,16 @@ def run(argv: list[str]) -> int:
         discard_output()
         return 0
     except Exception as error:  # the outermost edge of the program
-        told = _sentence(error, debug=arguments.debug)
+        message = _sentence(error, debug=arguments.debug)
         if arguments.debug:
             raise
         discard_output()
-        return _fail(told, ExitCode.USAGE if type(error).__name__ in USAGE_ERRORS else ExitCode.FAILED)
+        return _fail(message, ExitCode.USAGE if type(error).__name__ in USAGE_ERRORS else ExitCode.FAILED)
     return code
 
 
 def _command(arguments: Namespace) -> Callable[[Namespace], int]:
-    """Return what does the command: ``run_NAME`` of its module, imported only when it is asked for."""
+    """Return the command's function: ``run_NAME`` of its module, imported only when it is asked for."""
     name = arguments.command
     if name == "run":
         return _full_screen if arguments.print is None else _headless
@@ -188,7 +188,7 @@ def _piped() -> str:
 
 
 def _sentence(error: Exception, *, debug: bool) -> str:
-    """Return what is told of a failure; the traceback of one that nobody expected is logged."""
+    """Return the message for a failure; the traceback of an unexpected one is logged."""
     is_expected = type(error).__module__.startswith("tui_agent.")
     if debug or not is_expected:
         import logging

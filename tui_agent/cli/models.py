@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 LEARNT = "learnt.json"
-"""Where what was learnt of models is kept, in the data directory."""
+"""The file of facts learnt about models, in the data directory."""
 DEFAULT_MODELS = (
     "anthropic/claude-sonnet-5",
     "openai/gpt-5.6",
@@ -34,7 +34,7 @@ DEFAULT_MODELS = (
     "xai/grok-4.20",
     "openrouter/anthropic/claude-sonnet-5",
 )
-"""What is used when no model is configured: the first whose provider has a key."""
+"""Used when no model is configured: the first whose provider has a key."""
 
 
 def catalog_of(config: Config) -> DemoCatalog:
@@ -50,7 +50,7 @@ def own_models(config: Config) -> tuple[str, ...]:
 def choose_model(config: Config, providers: Container[str], knows: Callable[[str], bool]) -> str:
     """Return the ``model`` setting, else the only model of a server of the user's, else the first default with a key.
 
-    ``providers`` are those with a key, ``knows`` tells whether the catalog has a model. "" when there is none, or when
+    ``providers`` are those with a key, ``knows`` says whether the catalog has a model. "" when there is none, or when
     several servers are set up and the user has to say which.
     """
     if config.model:
@@ -112,7 +112,7 @@ def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
 
 
 def is_usable(info: ModelInfo, available: dict[str, str], catalog: Catalog) -> bool:
-    """Whether requests to a model can be authorised, as far as can be told without sending one."""
+    """Whether requests to a model can be authorised, as far as can be known without sending one."""
     return info.provider in available or info.id in catalog.settings or catalog.place(info.id).is_own
 
 

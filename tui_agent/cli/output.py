@@ -55,7 +55,7 @@ def provide_streams() -> None:
 
 
 def discard_output() -> None:
-    """Write what standard output still holds; where that fails, drop it: Python would exit with code 120."""
+    """Flush standard output; where that fails, drop its buffer: Python would exit with code 120."""
     try:
         sys.stdout.flush()
     except OSError:

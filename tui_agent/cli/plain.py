@@ -236,7 +236,7 @@ class PlainFrontend(Frontend):
     def _interrupt(self, _number: int) -> None:
         """Cancel the question, else stop the agent; twice while idle quits."""
         agent, now = self.controller.agent, self._clock()
-        self._is_prompted = True  # the terminal shows ^C: what comes begins a new line
+        self._is_prompted = True  # the terminal shows ^C: output begins a new line
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(None)
         elif agent is not None and agent.running:

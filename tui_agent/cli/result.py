@@ -1,4 +1,4 @@
-"""``tui-agent result``: what a session changed in its project, as a patch or on a branch."""
+"""``tui-agent result``: a session's changes to its project, as a patch or on a branch."""
 
 import sys
 from argparse import Namespace

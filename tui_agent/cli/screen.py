@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 async def run_screen(arguments: Namespace) -> int:
-    """Run the full-screen program until the user quits; returns the exit code, raises what the parts raised."""
-    # Nothing of what is imported, read and built for the first session becomes garbage; looking for it costs a tenth
+    """Run the full-screen program until the user quits; returns the exit code, raises the parts' errors."""
+    # Nothing imported, read or built for the first session becomes garbage; looking for it costs a tenth
     # of the start, and more in a long session. The app turns it on again.
     gc.disable()
     from tui_agent.ui.app import TuiAgentApp
@@ -62,7 +62,7 @@ async def run_screen(arguments: Namespace) -> int:
 
 
 def _wire(arguments: Namespace) -> "Wiring":
-    """Import what the first session needs and build the parts, in a thread: keys are answered meanwhile."""
+    """Import the first session's modules and build the parts, in a thread: keys are answered meanwhile."""
     from tui_agent.cli.logs import skip_plugins
 
     skip_plugins()
@@ -76,7 +76,7 @@ def _wire(arguments: Namespace) -> "Wiring":
 
 
 def first_look() -> "Look":
-    """Return how the first paint looks, read straight from the file; mistakes in it are told when all of it is read."""
+    """Return how the first paint looks, read straight from the file; mistakes are reported when all of it is read."""
     from tui_agent.app.services import Look
 
     try:

@@ -108,7 +108,7 @@ class Wiring:
         )
 
     def reload(self) -> tuple[str, ...]:
-        """Read the settings anew; returns those that changed. Agents follow when they are given ``adjustable``.
+        """Reload the settings; returns those that changed. Agents follow when they are given ``adjustable``.
 
         Raises:
             ConfigError: a value is wrong, or the project is not as the user trusted it; nothing changed.
@@ -125,7 +125,7 @@ class Wiring:
         return tuple(changed_keys(before, config))
 
     def _configure(self) -> None:
-        """Read the settings that hold and build what depends on them; nothing is started."""
+        """Read the settings that hold and build the parts that depend on them; nothing is started."""
         self._take(self.read_config())
         config = self.loaded.config
         self.notice = ""
@@ -160,7 +160,7 @@ class Wiring:
             self._configure()
 
     def trusts(self, cwd: Path) -> bool:
-        """Whether what the project of a directory brings along may act, as it is now."""
+        """Whether the extensions of a directory's project may act, as they are now."""
         return self._trust_of(cwd).trusted
 
     def _trust_of(self, cwd: Path) -> ProjectState:
@@ -307,7 +307,7 @@ class Wiring:
         return model
 
     def adjustable(self, ports: AgentPorts) -> Adjustable:
-        """Return what the settings say now to the agent with these ports."""
+        """Return the current settings of the agent with these ports."""
         config, sandbox = self.loaded.config, ports.sandbox
         project = find_project(ports.cwd)
         here = project == find_project(self.cwd)  # rules of a project hold in that project only
@@ -366,7 +366,7 @@ class Wiring:
         )
 
     def sandbox(self, project: Path) -> Sandbox:
-        """Return what the commands of a session run in; this program's own directories are no business of theirs."""
+        """Return the sandbox of a session's commands, kept out of this program's own directories."""
         private = (config_dir(), data_dir(), log_dir())
         return Sandbox(self.loaded.config.sandbox, private, cache_dir() / "commands", project=project)
 
