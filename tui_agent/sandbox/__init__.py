@@ -1,8 +1,8 @@
-"""The sandbox that commands run in: each gets a view, runs, and what it changed is judged.
+"""The sandbox that commands run in: each gets a view, runs, and has its changes judged.
 
-``view`` says what a command may change and reach, ``machine`` and ``project_scan`` find what there is to show,
-``plan`` and ``layout`` put it together for the system, ``layer`` and ``change_policy`` decide about changes, and what
-was lacking, ``network`` is the way out, ``sandbox`` all of it for a session.
+``view`` says what a command may change and reach, ``machine`` and ``project_scan`` find the paths to show,
+``plan`` and ``layout`` put it together for the system, ``layer`` and ``change_policy`` decide about changes and
+missing grants, ``network`` is the way out, ``sandbox`` all of it for a session.
 """
 
 from tui_agent.sandbox.detection import UNPROTECTED, SandboxState, find_sandbox

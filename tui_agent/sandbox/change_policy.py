@@ -1,7 +1,7 @@
-"""The one judge of what a command changed: what is kept in the project, and which grants the rest needs.
+"""The one judge of a command's changes: which are kept in the project, and which grants the rest needs.
 
 Changes on a layer are judged before they are kept, those of places that a command works on itself after it has ended.
-What a failed command was refused is read from its output. Looks at files.
+The refusals a failed command met are read from its output. Looks at files.
 """
 
 import errno
@@ -39,7 +39,7 @@ from tui_agent.sandbox.view import Grants, View, Writes
 
 
 class ProjectFacts:
-    """What is known of a project when its changes are judged. ``shared`` are the files that a checkpoint looks at."""
+    """Facts about a project for judging its changes. ``shared`` are the files that a checkpoint looks at."""
 
     def __init__(self, root: Path, shared: frozenset[str], layout: Layout) -> None:
         self.root = root
@@ -66,7 +66,7 @@ class ProjectFacts:
 
 @dataclass(slots=True)
 class JudgedChanges:
-    """Changes by what becomes of them. ``lost`` are those that were meant, and that the view had no room for."""
+    """Changes by verdict. ``lost`` are intended ones that the view does not allow."""
 
     outputs: list[LayerChange] = field(default_factory=list)
     sources: list[LayerChange] = field(default_factory=list)
@@ -74,14 +74,14 @@ class JudgedChanges:
     wanted: Grants = Grants()
 
     def notes(self, view: View) -> list[str]:
-        """Return what the model is told of changes that were lost."""
+        """Return the notes for the model on lost changes."""
         names = [change.path for change in self.lost if not change.directory] or [change.path for change in self.lost]
         done = "Thrown away" if view.writes is Writes.NOTHING else "Not kept"
         return [f"[{done}, the files are as they were: {_listed(names)}.]"] if names else []
 
 
 def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> JudgedChanges:
-    """Decide about every change in a layer; ``view`` is what the command was given."""
+    """Decide about every change in a layer; ``view`` is the command's."""
     judged = JudgedChanges()
     for change in changes:
         path = PurePosixPath(change.path)
@@ -102,7 +102,7 @@ _SOURCE: ChangeVerdict = ("sources", Grants())
 
 
 def _judge(change: LayerChange, path: PurePosixPath, view: View, known: ProjectFacts) -> ChangeVerdict:
-    """Return what becomes of a change, and what would have to be open for it."""
+    """Return the verdict on a change, with the grants it would need."""
     root, made_again = known.root, _OUTPUT if view.writes_outputs else _DROPPED
     if steering := _steering(path, change, root):
         opened = view.grants.protected | view.grants.secrets | view.grants.write
@@ -129,7 +129,7 @@ def _judge(change: LayerChange, path: PurePosixPath, view: View, known: ProjectF
 
 
 def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
-    """Return what has to be open for a path that steers programs or holds secrets; nothing for any other."""
+    """Return the grants needed for a path that steers programs or holds secrets; none for any other."""
     if change.repository or any(map(is_repository, path.parts)):
         return Grants(repository=True)
     for depth, part in enumerate(path.parts):
@@ -144,7 +144,7 @@ def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
 def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
     """Whether a link leads to something in the project, or to a program outside that commands see.
 
-    Of ``..`` only those at the beginning are followed: what lies before another one may be a link itself.
+    Only leading ``..`` are followed: the part before a later one may be a link itself.
     """
     if change.link is None:
         return True
@@ -175,7 +175,7 @@ def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) ->
 
 @dataclass(slots=True)
 class WorkedOnItself:
-    """What a command works on itself, without a layer. ``before`` is what programs obeyed there and what led outside.
+    """The places a command changes without a layer. ``before``: paths there that programs obeyed or that led outside.
 
     ``project`` is None where none of its files change where they are, but for those in ``outputs``.
     """
@@ -187,7 +187,7 @@ class WorkedOnItself:
     before: set[Path] = field(default_factory=set)
 
     def look(self) -> tuple[set[Path], set[Path]]:
-        """Return the outputs in which files have names outside, and what no command may leave in any of it."""
+        """Return the outputs in which files have names outside, and the paths that no command may leave behind."""
         root = self.seen.root
         linked, planted = look_into(root, self.outputs)
         if self.project is not None:
@@ -198,9 +198,9 @@ class WorkedOnItself:
         return linked, planted
 
     def tidied(self) -> list[str]:
-        """Take away what the command left for other programs to obey, and name what else of the kind is new.
+        """Remove files the command left for other programs to obey, and name new ones of the kind that stay.
 
-        Where it may write to repositories, what git has checked out stays, and so do repositories that it made.
+        Where it may write to repositories, files that git checked out stay, and so do repositories that it made.
         """
         root, opened = self.seen.root, self.grants.protected | self.grants.write
         new = {path for path in self.look()[1] - self.before if not any(map(path.is_relative_to, opened))}
@@ -237,7 +237,7 @@ def _listed(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(map(one_line, names[:most])) + more
 
 
-# What a command lacked: its output names paths beside the refusal of the system.
+# Missing grants: the output of a command names paths beside the system's refusal.
 
 _LINES = 200
 """Lines at the end of an output that are looked at."""
@@ -249,13 +249,13 @@ _WORDS = {
 """How the system says no, in its words and by name."""
 _REFUSAL = LazyPattern("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
 _WHO = LazyPattern(r"^\S+: line \d+:")
-"""How a shell begins what it says."""
+"""How a shell's messages begin."""
 _QUOTED = LazyPattern(r"""['"‘“`]([^'"’”`\n]{1,400})['"’”`]""")
 _PATH = LazyPattern(r"(?:~|\.{0,2})/[^\s:'\"’”`,;()\[\]<>|]+|[\w.@+-]+(?:/[\w.@+-]+)*")
 
 
 def lacking(output: str, cwd: Path, view: View, seen: ProjectScan, shows: Callable[[Path], bool]) -> Grants:
-    """Return what a command lacked, from the paths that its output names together with the system's refusal.
+    """Return the grants a command lacked, from paths in its output beside the system's refusal.
 
     ``shows`` tells whether commands see a path outside of the project.
     """

@@ -52,7 +52,7 @@ class SandboxState:
 
     @property
     def shortcoming(self) -> str:
-        """What this machine can't do, why, and what follows from it; "" where nothing can be better."""
+        """The sandbox's limits on this machine, why, and their effects; "" where nothing can be better."""
         match self.kind:
             case None:
                 return f"Commands run without a sandbox: {self.reason}. {UNPROTECTED}"
@@ -125,7 +125,7 @@ def bubblewraps(outside: Path | None = None) -> Iterator[str]:
 
 @lru_cache(maxsize=4)
 def system_mounts(names: tuple[str, ...] = SYSTEM) -> tuple[Mount, ...]:
-    """Return the system's directories as commands see them; what is a link to another stays one."""
+    """Return the system's directories as commands see them; links to another stay links."""
     found = []
     for place in map(Path, names):
         if place.is_symlink():

@@ -1,4 +1,4 @@
-"""Runs a command under Landlock and a filter of system calls. Run as a program, by itself.
+"""Runs a command under Landlock and a filter of system calls. Run as a program of its own.
 
 Landlock does not know permissions and times of files: whoever may only read a file could still open it to everybody. So
 the system calls that change them wait for this program, which stays outside as the command's parent and does them where
@@ -43,7 +43,7 @@ _MACHINES: dict[str, tuple[int, dict[str, int]]] = {
 _ASKED = {
     "chmod": (-1, 0, 1), "fchmod": (0, -1, 1), "fchmodat": (0, 1, 2), "fchmodat2": (0, 1, 2), "utimensat": (0, 1, 2),
 }  # fmt: skip
-"""System calls that are done for a command: which arguments are a descriptor, a path below it, and what is set.
+"""System calls that are done for a command: which arguments are a descriptor, a path below it, and the new value.
 
 ``utimensat`` and ``fchmodat2`` have flags after these. Older calls that set times are refused: no library uses them.
 """
@@ -67,7 +67,7 @@ def filter_of(machine: str) -> bytes:
     ]  # fmt: skip
     for name, number in numbers.items():
         if name != "seccomp":
-            # What unpacks and copies files goes on where there are no attributes; owners stay as they are.
+            # Programs that unpack or copy files go on where there are no attributes; owners stay as they are.
             error = _EOPNOTSUPP if "xattr" in name else 0 if "chown" in name else _EACCES
             rows += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _NOTIFY if name in _ASKED else _ERRNO | error)]
     rows.append((_RETURN, 0, 0, _ALLOW))
@@ -75,7 +75,7 @@ def filter_of(machine: str) -> bytes:
 
 
 def restrict(grants: list[tuple[str, str]]) -> int:
-    """Give up everything that is not granted, for good; returns where the system calls that wait are told of.
+    """Give up everything that is not granted, for good; returns the descriptor that reports waiting system calls.
 
     Raises OSError where the kernel refuses, KeyError on a machine that is not known.
     """
@@ -119,7 +119,7 @@ def _filter(rows: bytes) -> int:
 
 
 def serve(listener: int, child: int, writable: tuple[str, ...]) -> None:
-    """Change permissions and times for a command below what it may write to, until it has ended."""
+    """Change permissions and times for a command below its writable paths, until it has ended."""
     names = {number: name for name, number in _MACHINES[platform.machine()][1].items() if name in _ASKED}
     poll = select.poll()
     for descriptor in (listener, os.pidfd_open(child)):
@@ -170,7 +170,7 @@ def _memory(pid: int, address: int, size: int) -> bytes:
 
 
 def _path_at(pid: int, address: int) -> str:
-    # What follows a short path may be no memory any more.
+    # The memory after a short path may be unmapped.
     rest = _PAGE - address % _PAGE
     text = _memory(pid, address, rest)
     if b"\0" not in text:
@@ -179,7 +179,7 @@ def _path_at(pid: int, address: int) -> str:
 
 
 def _end_others() -> None:
-    """End what the command left running: what it changes later nobody would judge. Orphans are this program's."""
+    """End the processes the command left: nothing would judge their later changes. Orphans are this program's."""
     while True:
         try:
             if os.waitpid(-1, os.WNOHANG) != (0, 0):
@@ -194,7 +194,7 @@ def _end_others() -> None:
 
 
 def main() -> None:
-    """Read what is granted, give up the rest in a child and become the command there."""
+    """Read the grants, give up the rest in a child and become the command there."""
     packages, specification, *command = sys.argv[1:]
     sys.path.append(packages)
     with open(specification, "rb") as file:  # noqa: PTH123 - a descriptor of who started it
@@ -209,7 +209,7 @@ def main() -> None:
             listener = restrict(grants)
             theirs.sendmsg([b"x"], [(_SOL_SOCKET, _SCM_RIGHTS, array.array("i", [listener]))])
             for number in (signal.SIGPIPE, signal.SIGXFSZ):
-                signal.signal(number, signal.SIG_DFL)  # Python ignores them, and what it becomes would, too
+                signal.signal(number, signal.SIG_DFL)  # Python ignores them, and the command would, too
             os.execvp(command[0], command)  # noqa: S606 - a command line of words
         except (OSError, KeyError) as error:
             os.write(2, f"The sandbox could not be started: {error}\n".encode())

@@ -1,9 +1,9 @@
-"""The private copy-on-write layer over a project that a command works on, and what of it goes back into the project.
+"""The private copy-on-write layer over a project that a command works on, and which changes go into the project.
 
 The kernel's overlay shows the project with the command's changes over it; the changes lie in a directory of their own
-until the command has ended and every process of it is gone. Then each is looked at: what the command's view lets it
-change is moved into the project, the rest is thrown away and named. So nothing is ever written that was not decided
-about by its real path, and what was changed is known without looking at anything else.
+until the command has ended and every process of it is gone. Then each is judged: changes that the command's view
+allows are moved into the project, the rest is discarded and named. So nothing is ever written that was not judged by
+its real path, and the changes are known without looking at anything else.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ MAX_CHANGES = 200_000
 
 
 class ChangeKind(Enum):
-    """What happened to a path."""
+    """How a path changed."""
 
     NEW = "new"
     CHANGED = "changed"
@@ -48,13 +48,13 @@ class LayerChange:
     kind: ChangeKind
     directory: bool = False
     size: int = 0
-    """Bytes of what was there before."""
+    """Size of the previous entry in bytes."""
     regular: bool = True
-    """What was there before and what is there now are plain files or nothing."""
+    """The previous and the new entry are plain files or missing."""
     head: bytes = b""
-    """How a new file begins, and how one that changed began before."""
+    """The start of a new file, or of the previous version of a changed one."""
     whole: bool = False
-    """A directory with everything in it, of which only what ``inside`` is about is told by itself."""
+    """A directory with all its contents; only entries marked ``inside`` are listed separately."""
     output: bool = False
     """It is in a directory that is made again, new or not."""
     inside: bool = False
@@ -64,7 +64,7 @@ class LayerChange:
     special: bool = False
     """It is a pipe, a socket or a device now, or runs as its owner: nothing of the kind is kept."""
     repository: bool = False
-    """It is, or is in, what git takes for a repository without a directory of files."""
+    """It is, or is in, a directory that git takes for a bare repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +118,13 @@ def make_own_directory(owner: object, parent: Path) -> Path:
 
 
 def remove_tree(place: Path) -> None:
-    """Remove what is at a path, with directories that nobody may enter: the kernel and commands leave such."""
+    """Remove a file or tree, with directories that nobody may enter: the kernel and commands leave such."""
     if place.is_symlink() or not place.is_dir():
         place.unlink(missing_ok=True)
         return
     with contextlib.suppress(RecursionError):
         shutil.rmtree(place, ignore_errors=True)
-    # What is left is closed, or nested too deeply: it is brought up, a directory at a time.
+    # The rest is closed or nested too deeply: it is moved up, a directory at a time.
     pending, numbers = [str(place)] if place.exists() else [], count()
     while pending:
         directory = pending.pop()
@@ -152,10 +152,10 @@ def make_layer(project: Path, parent: Path) -> Layer:
 
 
 def changes_in(layer: Layer, outputs: frozenset[str]) -> list[LayerChange]:
-    """Return what is different from the project; what was only touched or copied is not, but for outputs.
+    """Return the differences from the project; files only touched or copied don't count, except in outputs.
 
-    Directories that are new in what is made again, or gone from it, are one change, so that what is told of does not
-    grow with them. ``outputs`` are the directories of the project that are made again, relative to it.
+    A directory that is new in an output directory, or gone from it, is one change, so that the list stays short.
+    ``outputs`` are the project's output directories, relative to it.
 
     Raises:
         RecursionError: directories are nested too deeply to be looked into.
@@ -170,7 +170,7 @@ def _changes(
 ) -> Iterator[LayerChange]:
     """Yield the changes below a directory of the layer, where the project has ``lower``, "" for no directory.
 
-    ``prefix`` is its path in the project. ``opaque``: it is in a directory that was made anew.
+    ``prefix`` is its path in the project. ``opaque``: it is in a directory that was recreated.
     """
     if prefix.count("/") > MAX_DEPTH:
         raise RecursionError(prefix)
@@ -194,7 +194,7 @@ def _changes(
 def _change(
     row: "os.DirEntry[str]", lower: str, prefix: str, outputs: frozenset[str], *, output: bool, opaque: bool
 ) -> Iterator[LayerChange]:
-    """Yield what became of one entry of a directory, and of what is below it; the rest is as for ``_changes``."""
+    """Yield the changes to one directory entry and everything below it; the rest is as for ``_changes``."""
     path, original = prefix + row.name, f"{lower}/{row.name}" if lower else ""
     was, now = _state(original), row.stat(follow_symlinks=False)
     made_again = output or path in outputs
@@ -203,23 +203,23 @@ def _change(
             yield from _gone(original, was, path, output=made_again)
     elif stat.S_ISDIR(now.st_mode):
         was_directory = was is not None and stat.S_ISDIR(was.st_mode)
-        anew = not was_directory or (made_again and (opaque or _is_opaque(row.path)))
-        if was is not None and anew:
+        is_new = not was_directory or (made_again and (opaque or _is_opaque(row.path)))
+        if was is not None and is_new:
             yield from _gone(original, was, path, output=made_again)
         named = row.name not in NEVER_KEPT and is_output_name(row.name, directory=True)
-        if anew and (made_again or named):
+        if is_new and (made_again or named):
             yield from _whole(row.path, path)
             return
-        if anew:
+        if is_new:
             yield LayerChange(path, ChangeKind.NEW, directory=True)
-        below = "" if anew else original
+        below = "" if is_new else original
         yield from _changes(row.path, below, f"{path}/", outputs, output=made_again, opaque=opaque)
     else:
         yield from _file(row.path, now, original, was, path=path, output=made_again)
 
 
 def _whole(written: str, path: str) -> Iterator[LayerChange]:
-    """Yield a new directory as one change, and what in it may not come along without being decided about."""
+    """Yield a new directory as one change, and the entries in it that must be judged separately."""
     yield LayerChange(path, ChangeKind.NEW, directory=True, whole=True, output=True)
     pending = [(written, path)]
     while pending:
@@ -228,7 +228,7 @@ def _whole(written: str, path: str) -> Iterator[LayerChange]:
             raise RecursionError(prefix)
         mode = stat.S_IMODE(os.lstat(directory).st_mode)
         if mode & stat.S_IRWXU != stat.S_IRWXU:
-            # What can't be looked into could not be decided about.
+            # A directory that can't be read could not be judged.
             os.chmod(directory, mode | stat.S_IRWXU)  # noqa: PTH101 - as scandir names it
         with os.scandir(directory) as scanned:
             rows = list(scanned)
@@ -257,7 +257,7 @@ def _target(written: str, now: os.stat_result) -> str | None:
 def _file(
     written: str, now: os.stat_result, original: str, was: os.stat_result | None, *, path: str, output: bool
 ) -> Iterator[LayerChange]:
-    """Yield what happened to a file. Of an output its time counts: programs go by those of what they made."""
+    """Yield the change to a file. In outputs the time counts too: build tools compare times."""
     regular = stat.S_ISREG(now.st_mode)
     new = LayerChange(
         path, ChangeKind.NEW, regular=regular, head=_head(written) if regular else b"", output=output,
@@ -275,7 +275,7 @@ def _file(
 
 
 def _gone(original: str, was: os.stat_result, path: str, *, output: bool = False) -> Iterator[LayerChange]:
-    """Yield that something is gone; what is made again is so in one change."""
+    """Yield the deletion of an entry; an output directory is one change."""
     directory = stat.S_ISDIR(was.st_mode)
     if directory and not output:
         yield from _deleted_beside(original, set(), f"{path}/")
@@ -329,11 +329,11 @@ def _head(path: str) -> bytes:
 
 
 def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
-    """Move changes into the project and return those that could not be: somebody else was there meanwhile.
+    """Move changes into the project and return those that failed because another process interfered.
 
     No link is ever followed on the way: a process that runs beside may have put one there.
     """
-    # Deletions first, and of a directory last what was in it first; then what is new, from outside in.
+    # Deletions first, innermost first; then new entries, outermost first.
     gone = [change for change in changes if change.kind is ChangeKind.DELETED]
     new = [change for change in changes if change.kind is not ChangeKind.DELETED]
     with _opened(layer) as (root, upper):
@@ -344,7 +344,7 @@ def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
 def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
     """Copy files and directories into the project while a command still works on the layer.
 
-    It may put another thing in a place at any moment: what steers programs, links and repositories wait for the end.
+    It may replace an entry at any moment: files that steer programs, links and repositories wait for the end.
     """
     with _opened(layer) as (root, upper):
         for change in changes:
@@ -353,7 +353,7 @@ def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
 
 
 def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
-    """Throw away what may not come along with the new directory it is in."""
+    """Discard entries that may not be kept with the new directory they are in."""
     with _opened(layer) as (_root, upper):
         for change in changes:
             with _directory_of(upper, change.path) as (here, name):
@@ -435,7 +435,7 @@ def _move(there: int, here: int, name: str) -> None:
 
 
 def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
-    """Copy a file or directory; before the command has ended not what waits for that or has been copied already."""
+    """Copy a file or directory; until the command ends, skip entries that wait for that or are already copied."""
     state = os.stat(name, dir_fd=there, follow_symlinks=False)
     waits = steers_programs(name) or name == "HEAD" or stat.S_ISLNK(state.st_mode)
     if not ended and (waits or _is_copied(state, here, name)):
@@ -476,7 +476,7 @@ def _is_copied(state: os.stat_result, here: int, name: str) -> bool:
 
 
 def _copy_data(reading: int, writing: int, size: int) -> None:
-    """Copy what is in a file and leave out its holes: a terabyte of nothing takes no room."""
+    """Copy the data of a file without its holes: a terabyte of nothing takes no room."""
     os.ftruncate(writing, size)
     at = 0
     while at < size:

@@ -1,4 +1,4 @@
-"""A view as the list of what is put where, and how bubblewrap, sandbox-exec and Landlock are told."""
+"""A view as a list of mounts, and its form for bubblewrap, sandbox-exec and Landlock."""
 
 import json
 import os
@@ -16,18 +16,18 @@ KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 
 
 class MountKind(Enum):
-    """What a command finds at a place."""
+    """How a path appears to a command."""
 
     READ = "read"
-    """What is there, read-only."""
+    """The existing entry, read-only."""
     WRITE = "write"
-    """What is there, to be changed."""
+    """The existing entry, writable."""
     EMPTY = "empty"
     """An empty directory of the command's own."""
     PRIVATE = "private"
-    """Another directory, of this program's, to be changed."""
+    """Another directory, of this program's, writable."""
     LAYER = "layer"
-    """What is there, and the command's changes over it."""
+    """The existing directory with the command's changes over it."""
     HIDDEN_FILE = "hidden file"
     HIDDEN_DIRECTORY = "hidden directory"
     LINK = "link"
@@ -35,10 +35,10 @@ class MountKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """What is put at one place. ``source`` is where it comes from when not from the place itself.
+    """How one path appears. ``source`` is where it comes from when not from the place itself.
 
-    For a layer ``source`` is the directory of its changes, ``work`` the kernel's beside it, and ``below`` what it is
-    over when not over the place itself; without them its changes are lost. A hidden file without a ``source`` is empty.
+    For a layer ``source`` is the directory of its changes, ``work`` the kernel's beside it, ``below`` the directory
+    under it when not the place itself; without them its changes are lost. A hidden file without a ``source`` is empty.
     """
 
     place: Path
@@ -48,7 +48,7 @@ class Mount:
     below: Path | None = None
 
     def moved(self, root: Path, to: Path) -> "Mount":
-        """Return the mount with what it puts into one directory put into another instead."""
+        """Return the mount moved from one directory into another."""
         if not self.place.is_relative_to(root):
             return self
         place = to / self.place.relative_to(root)
@@ -67,7 +67,7 @@ class Layout:
     mounts: tuple[Mount, ...]
 
     def showing(self, copy: "CopyOf", root: Path, secrets: Iterable[Path], *, at_its_place: bool) -> "Layout":
-        """Return the layout for a copy of a project: with what it reads of the project's, but for its ``secrets``.
+        """Return the layout for a copy of a project: with the project's paths that it reads, except ``secrets``.
 
         With ``at_its_place`` the copy is found where the project is, so that paths mean the same in both; nothing of
         the project itself can be changed then.
@@ -89,17 +89,17 @@ class Layout:
         return replace(self, cwd=cwd, mounts=(*moved.values(), *shared))
 
     def ordered(self) -> list[Mount]:
-        """Return the mounts from outside in: what lies deeper is put there later, and counts."""
+        """Return the mounts outermost first: deeper ones are mounted later and win."""
         return sorted(self.mounts, key=lambda mount: len(mount.place.parts))
 
     def put_at(self, path: Path) -> MountKind | None:
-        """Return what a command finds at a path; None where nothing is put."""
+        """Return how a path appears to a command; None where nothing is mounted."""
         return next((mount.put for mount in reversed(self.ordered()) if path.is_relative_to(mount.place)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class CopyOf:
-    """That a project is a copy of another one, and what it reads of that one's: places, each with where it is."""
+    """Says that a project is a copy of another, and which of its paths it reads: place in the copy, real path."""
 
     of: Path
     shared: tuple[tuple[Path, Path], ...] = ()
@@ -116,7 +116,7 @@ class Proc(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BubblewrapForm:
-    """How bubblewrap is called on this machine: what it was tried with is what it is used with."""
+    """How bubblewrap is called on this machine: it is used with the same options it was tried with."""
 
     program: str
     users: bool = True
@@ -192,16 +192,16 @@ def seatbelt_profile(layout: Layout, port: int = 0) -> str:
                 lines.append(f'(deny file-read* file-write* (subpath "{quoted}"))')
             case MountKind.LINK:
                 pass
-    # Another process on the same Mac may not be asked to do what this one can't.
+    # Another process on the same Mac may not be asked to do things this one can't.
     lines += ["(deny network*)", "(deny signal)", "(allow signal (target same-sandbox))"]
     if port:
         lines.append(f'(allow network-outbound (remote ip "localhost:{port}"))')
     return "\n".join(lines)
 
 
-# Landlock allows a process what is named, whole directories with all that is in them, and nothing else. It puts nothing
-# in another place and can't take a path out of a directory that is allowed: then what is beside that path is named one
-# by one, and nothing new can be made there. All of the network is kept away by a filter of system calls.
+# Landlock allows a process the named paths, directories with all their contents, and nothing else. It can't show a
+# path elsewhere nor exclude one from an allowed directory: then its siblings are named one by one, and nothing new can
+# be made there. A filter of system calls blocks the whole network.
 
 MIN_LANDLOCK = 3
 """Before this version files could be emptied that may not be written to."""
@@ -222,9 +222,9 @@ def landlock_version() -> int:
 
 
 def landlock_grants(layout: Layout) -> list[tuple[str, str]]:
-    """Return what is allowed so that a command has the view of a layout, as far as that goes.
+    """Return the grants that give a command the view of a layout, as far as possible.
 
-    Each is a path, and what is allowed there and below: ``list``, ``read`` or ``write``.
+    Each is a path and the right to it and everything below: ``list``, ``read`` or ``write``.
     """
     mounts = layout.ordered()
     found: list[tuple[str, str]] = [(name, "write") for name in _DEVICES if Path(name).exists()]
@@ -270,9 +270,9 @@ def landlock_command(specification: int, command: Sequence[str]) -> tuple[str, .
 
 
 def landlock_specification(layout: Layout) -> int:
-    """Return the descriptor of a file in memory that tells what a command with a view is allowed."""
-    told = json.dumps(landlock_grants(layout)).encode("utf-8", "surrogateescape")
+    """Return the descriptor of an in-memory file with the grants of a layout."""
+    grants = json.dumps(landlock_grants(layout)).encode("utf-8", "surrogateescape")
     descriptor = os.memfd_create("view")
-    os.write(descriptor, told)
+    os.write(descriptor, grants)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor

@@ -1,6 +1,6 @@
-"""What of this machine a command sees beside the project: the system, toolchains, caches of its own. Looks at files.
+"""The parts of this machine that commands see beside the project: system, toolchains, own caches. Looks at files.
 
-Everything is named here or by the environment; what is not does not exist for a command. A toolchain is shown in
+Everything is named here or by the environment; the rest does not exist for a command. A toolchain is shown in
 parts, because the directory of many holds its credentials too.
 """
 
@@ -38,7 +38,7 @@ _PREFIX = (
     "bin", "sbin", "lib", "lib32", "lib64", "libexec", "include", "share", "ssl", "etc", "jmods", "conf", "legal",
     "pyvenv.cfg", "condabin", "conda-meta", "envs", "pkgs", "x86_64-conda-linux-gnu", "aarch64-conda-linux-gnu",
 )  # fmt: skip
-"""What an installation of programs consists of, where nothing more is known of it than its ``bin``."""
+"""The parts of an installation of programs of which only its ``bin`` is known."""
 
 _PYTHON = LazyPattern(r"(?:python|pypy)[\d.]*t?")
 
@@ -51,9 +51,9 @@ _WHOLE = (
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """A directory below the home, or where ``variable`` says: what of it is ``shown``, and what is ``written`` to.
+    """A directory below the home, or where ``variable`` says: which parts are ``shown``, and which ``written`` to.
 
-    What is written goes to a private layer over the user's own files, which stay as they are. "" is all of it.
+    Writes go to a private layer over the user's own files, which stay as they are. "" is all of it.
     """
 
     home: str
@@ -77,7 +77,7 @@ _CACHES = {
     ".cache/pip": "PIP_CACHE_DIR", ".cache/uv": "UV_CACHE_DIR", ".cache/yarn": "YARN_CACHE_FOLDER",
     ".cache/composer": "", ".cache/ccache": "", ".cache/sccache": "SCCACHE_DIR",
 }  # fmt: skip
-"""The same, of what is written to."""
+"""The same, for directories that are written to."""
 TOOLCHAINS = (
     *(Toolchain(home, ("",), (), variable) for home, variable in _PROGRAMS.items()),
     *(Toolchain(home, (), ("",), variable) for home, variable in _CACHES.items()),
@@ -109,10 +109,10 @@ TOOLCHAINS = (
     Toolchain(".julia", ("packages", "artifacts", "registries", "environments"), ("compiled",)),
     Toolchain("perl5", ("bin", "lib")),
 )  # fmt: skip
-"""The one table of what a home directory's toolchains are made of."""
+"""The parts of the toolchains in a home directory."""
 
 TOOLCHAIN_VARIABLES = frozenset({"PATH", "XDG_CACHE_HOME", *_WHOLE, *(known.variable for known in TOOLCHAINS)})
-"""What of the environment says where toolchains are."""
+"""Environment variables that say where toolchains are."""
 
 DROPPED_VARIABLES = frozenset({
     "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DISPLAY",
@@ -123,7 +123,7 @@ DROPPED_VARIABLES = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What is shown of the machine. Paths are as commands name them; ``hidden`` lie in what is shown."""
+    """The parts of the machine that are shown. Paths are as commands name them; ``hidden`` lie in shown ones."""
 
     home: Path
     system: tuple[Path, ...]
@@ -135,7 +135,7 @@ class Machine:
 
 
 def scan_machine(environ: Mapping[str, str], home: Path, holds_secret: Callable[[Path], bool]) -> Machine:
-    """Return what commands see of this machine, given their environment; takes some milliseconds."""
+    """Return the parts of this machine that commands with this environment see; takes some milliseconds."""
     system = tuple(path for name in SYSTEM if os.path.lexists(path := Path(name)))
     shown, written = dict[Path, None](), dict[Path, None]()
     for place, toolchain in _toolchains(environ, home):
@@ -154,7 +154,7 @@ def scan_machine(environ: Mapping[str, str], home: Path, holds_secret: Callable[
 def base_of_environment(folder: Path) -> Iterator[Path]:
     """Yield the installation that a virtual environment takes its Python from, in parts.
 
-    The environment may be the project's, and its link lead anywhere: what has no Python in it is no installation.
+    The environment may be the project's, and its link lead anywhere: a directory without Python is no installation.
     """
     try:
         program = (folder / "bin" / "python").resolve(strict=True)
@@ -176,7 +176,7 @@ def _toolchains(environ: Mapping[str, str], home: Path) -> Iterator[tuple[Path, 
         named = environ.get(toolchain.variable, "") if toolchain.variable else ""
         places = {home / toolchain.home, *(Path(part) for part in named.split(os.pathsep) if part.startswith("/"))}
         if toolchain.home.startswith("."):
-            # Another home's, whose programs are on the PATH: a shim is of no use without what it starts.
+            # Another home's, whose programs are on the PATH: a shim is of no use without its target.
             parts = Path(toolchain.home).parts
             places |= {place for place in on_path if place.parts[-len(parts) :] == parts}
         for place in sorted(places):
@@ -185,7 +185,7 @@ def _toolchains(environ: Mapping[str, str], home: Path) -> Iterator[tuple[Path, 
 
 
 def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
-    """Yield what the environment points to: installations as a whole, and of others what belongs to one."""
+    """Yield the paths the environment points to: whole installations, and an installation's parts of others."""
     for variable in _WHOLE:
         place = Path(environ.get(variable) or "/")
         if place.is_absolute() and is_directory(place) and not _is_broad(place, home):
@@ -209,7 +209,7 @@ def _parts_of(programs: Path) -> Iterator[Path]:
 
 
 def _is_broad(place: Path, home: Path) -> bool:
-    """Whether a directory is more than an installation: the home directory, what it is in, what holds such."""
+    """Whether a directory is more than an installation: the home directory, a parent of it, or one that holds such."""
     return home.is_relative_to(place) or place in {home / ".local", home / ".config", home / ".local/share"}
 
 

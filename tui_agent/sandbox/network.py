@@ -55,7 +55,7 @@ socket.send_fds(socket.socket(fileno=0), [b"x"], [server.fileno(), network.filen
 
 @dataclass(slots=True)
 class Gateway:
-    """What one command may reach. ``refused`` are the hosts it wanted to and may not, each with why."""
+    """The hosts one command may reach. ``refused`` are those it asked for in vain, each with the reason."""
 
     hosts: frozenset[str] = frozenset()
     allow_host: AllowHost | None = None
@@ -79,7 +79,7 @@ class RefusedError(Exception):
 
 
 class Proxy:
-    """An HTTP proxy (``CONNECT`` and plain) for commands, told apart by the password each is given."""
+    """An HTTP proxy (``CONNECT`` and plain) for commands, distinguished by the password each is given."""
 
     def __init__(self, look: Resolve = system_resolve, reaches: Callable[[str], bool] | None = None) -> None:
         """Make it; ``reaches`` tells whether an address may be connected to, by default any public one."""
@@ -120,7 +120,7 @@ class Proxy:
         finally:
             self._connections.discard(task)
             writer.close()
-        # Who is gone, or speaks no HTTP, can't be told anything.
+        # A client that is gone, or speaks no HTTP, can't be answered.
         if not task.cancelled() and (error := task.exception()) is not None:
             log.debug("a connection to the proxy ended: %r", error)
 
@@ -168,7 +168,7 @@ class Proxy:
         """
         private = f"The sandbox lets no command reach {host}: it is in this machine or a private network."
         try:
-            # What inet_aton takes for an address is one for the system's look-up too: 127.1, 0x7f000001.
+            # An address to inet_aton is one for the system's look-up too: 127.1, 0x7f000001.
             literal = bool(ipaddress.ip_address(host))
         except ValueError:
             literal = False
@@ -316,7 +316,7 @@ async def make_network(
 
 
 def proxy_environment(address: str) -> Mapping[str, str]:
-    """Return the variables by which programs find the proxy; what runs in the same network needs none."""
+    """Return the variables by which programs find the proxy; commands in the same network need none."""
     here = "localhost,127.0.0.1,::1"
     names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
     return dict.fromkeys(names, address) | {"NO_PROXY": here, "no_proxy": here, "NODE_USE_ENV_PROXY": "1"}

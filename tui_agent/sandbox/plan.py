@@ -1,4 +1,4 @@
-"""Plans the view of one command: what is put where. Looks at files."""
+"""Plans the mounts of one command's view. Looks at files."""
 
 import asyncio
 import fnmatch
@@ -36,7 +36,7 @@ HOME = "home"
 
 @dataclass(frozen=True, slots=True)
 class SandboxFolders:
-    """Where this program keeps what commands get in place of what is there.
+    """Where this program keeps the replacements that commands get for existing paths.
 
     ``place`` is the session's, ``cache`` the project's caches, ``caches`` where layers over the user's own are kept.
     """
@@ -54,8 +54,8 @@ class ViewPlan:
     """Everything that goes into the view of a command. With a ``layer`` it works on that, else on the project itself.
 
     A ``live`` command sees the project's files as they are; only directories of output are on the layer. ``linked``
-    are such directories, without a layer, in which files have names outside too: what is written to one would be
-    written there, so they are read-only.
+    are such directories, without a layer, in which files have names outside too: writes would reach those, so they
+    are read-only.
     """
 
     root: Path
@@ -101,7 +101,7 @@ class ViewPlan:
     def hidden(self) -> tuple[Path, ...]:
         """Return the project's files that are empty because they hold secrets.
 
-        What git has as it is can be read there anyway, and git would take an emptied file for a change and commit it.
+        Secrets committed to git can be read there anyway, and git would commit an emptied file as a change.
         """
         root, opened = self.root, self.view.grants.secrets | self.view.grants.write
         patterns = [text for text in self.settings.read if not text.startswith(("/", "~", "$"))]
@@ -133,7 +133,7 @@ class ViewPlan:
         elif machine.home != Path("/") and not machine.home.is_relative_to(root):
             yield Mount(machine.home, MountKind.EMPTY)
         if self.room.cache is not None and not machine.cache.is_relative_to(root):
-            # What may change nothing leaves nothing that a later command, which may do more, would run.
+            # A command that may change nothing leaves nothing for a later one with more rights to run.
             own = self.room.cache / ("cache" if self.view.writes_outputs else "plan")
             yield Mount(machine.cache, MountKind.PRIVATE, own)
         for path in machine.shown:
@@ -188,7 +188,7 @@ class ViewPlan:
         yield from (Mount(path, MountKind.WRITE) for path in grants.write if is_there(path))
 
     def _kept(self) -> list[Path]:
-        """Return what stays as it is in a project that a command works on itself."""
+        """Return the paths that stay read-only in a project that a command changes in place."""
         if self.whole:
             return []
         grants = self.view.grants
@@ -201,7 +201,7 @@ class ViewPlan:
         ]
 
     def _repositories(self) -> Iterator[Mount]:
-        """Yield repositories: read-only, or to be written to but for what steers them."""
+        """Yield repositories: read-only, or writable but for the files that steer them."""
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
             if repository.is_symlink():
                 continue
@@ -215,7 +215,7 @@ class ViewPlan:
         yield from self._without_passwords()
 
     def _without_passwords(self) -> Iterator[Mount]:
-        """Yield settings of repositories in which somebody wrote a password: git can't do without the rest of them."""
+        """Yield settings of repositories that hold a password: git can't do without the rest of them."""
         from tui_agent.secret_detector import remove_secrets
 
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
@@ -248,7 +248,7 @@ def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
 
 
 def unrestorable(seen: ProjectScan) -> list[Path]:
-    """Return what is in a project and no checkpoint takes back: ignored data, files that are too large."""
+    """Return the project's paths that no checkpoint restores: ignored data, files that are too large."""
     shared = frozenset(asyncio.run(shared_files(seen.root)))
     directories = {name[:end] for name in shared for end, character in enumerate(name) if character == "/"}
     found: list[Path] = []
@@ -275,7 +275,7 @@ def unrestorable(seen: ProjectScan) -> list[Path]:
 
 
 def _mounted_below(root: Path) -> Iterator[Path]:
-    """Yield other file systems in a project: a layer over it does not show what is in them."""
+    """Yield other file systems in a project: a layer over it does not show their contents."""
     try:
         rows = Path("/proc/self/mountinfo").read_text().splitlines()
     except OSError:

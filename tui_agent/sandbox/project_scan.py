@@ -1,7 +1,7 @@
-"""What there is in a project that a view treats in a way of its own. Looks at files, changes none.
+"""The paths of a project that a view treats in a special way. Looks at files, changes none.
 
-A project is gone through once and again when something was added or taken away: what the directories looked like is
-compared, not what is in them.
+A project is scanned once, and again when entries were added or removed: the directories' states are compared, not
+their contents.
 """
 
 import os
@@ -21,13 +21,13 @@ from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 
 MAX_ENTRIES = 200_000
-"""A project with more can't be gone through; what runs in it asks as if there were no sandbox."""
+"""A project with more can't be scanned; commands in it ask as if there were no sandbox."""
 
 MAX_FILE_BYTES = 5_000_000
-"""A larger file has no image in a checkpoint: what becomes of it can't be taken back."""
+"""A larger file has no image in a checkpoint: its changes can't be undone."""
 
 MAX_DEPTH = 150
-"""Directories in one another that are looked into; what is below in directories of output is left out."""
+"""Depth of nested directories that is scanned; in output directories, deeper ones are left out."""
 
 MAX_SETTINGS_BYTES = 64_000
 """Size of the largest file that is looked into though git does not ignore it, or it is a log: larger ones are data."""
@@ -61,7 +61,7 @@ PRODUCT_MAGIC = (
     b"\x7fELF", b"!<arch>\n", b"!<thin>\n", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe",
     b"\x00asm", b"BC\xc0\xde", b"MZ\x90\x00", b"\x1bLua",
 )  # fmt: skip
-"""How what compilers and linkers write begins."""
+"""How the output of compilers and linkers begins."""
 
 _OTHERS = frozenset({"node_modules", ".venv", "venv", "site-packages", "__pycache__", ".tox", ".nox", "target"})
 """Directories full of other people's files: the keys in them are for tests."""
@@ -70,13 +70,13 @@ _IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 NEVER_KEPT = frozenset({"__pycache__"})
 """Directories made again in no time, and run by the next Python without being looked at."""
 BARE_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
-"""What makes git take a directory for a repository, whatever it is called."""
+"""Entries that make git take a directory for a repository, whatever its name."""
 STEERING = frozenset({"config", "config.worktree", "hooks", "commondir", "alternates", "attributes", "include"})
-"""What in a repository tells git what to run and where to look."""
+"""Entries of a repository that say what git runs and where it looks."""
 
 
 def is_output_name(name: str, *, directory: bool) -> bool:
-    """Whether programs make what has this name, and make it again."""
+    """Whether programs make files or directories of this name, and make them again."""
     plain = name.casefold()
     if directory:
         return plain in OUTPUT_DIRECTORIES
@@ -93,7 +93,7 @@ class ProjectScan:
     elsewhere: list[Path] = field(default_factory=list)
     """Directories outside of the project in which linked worktrees and submodules keep their repository."""
     protected: list[Path] = field(default_factory=list)
-    """What other programs execute or obey."""
+    """Files that other programs execute or obey."""
     secrets: list[Path] = field(default_factory=list)
     outputs: list[Path] = field(default_factory=list)
     """Directories that are made again, outermost ones only."""
@@ -120,10 +120,10 @@ def scan_project(root: Path, holds_secret: Callable[[Path], bool]) -> ProjectSca
 
 
 def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] = ()) -> tuple[set[Path], set[Path]]:
-    """Go through directories of a project, and not what is in others; 100,000 files take half a second.
+    """Scan directories of a project, except those in ``without``; 100,000 files take half a second.
 
-    Returns those of them in which a file has names outside of all; and what no command that works there itself may
-    leave behind: what programs obey, repositories, links that lead outside, what is special.
+    Returns those in which a file has names outside of all; and paths that no command that changes them itself may
+    leave behind: files that programs obey, repositories, links that lead outside, special files.
     """
     left_out = frozenset(map(str, without))
     names, planted = Counter[tuple[int, int, int]](), set[Path]()
@@ -152,7 +152,7 @@ def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] =
 
 
 def steering_in(repository: Path) -> Iterator[Path]:
-    """Yield what is in a repository that tells git what to run and where to look, and its passwords."""
+    """Yield files of a repository that say what git runs and where it looks, and its passwords."""
     for directory, directories, files in os.walk(repository):
         here = Path(directory)
         if here.name in {"objects", "refs", "logs"}:
@@ -189,7 +189,7 @@ class _Scanner:
         self._unread = MAX_UNTRACKED_BYTES
 
     def go_through(self, directory: str, rules: IgnoreRules, depth_in_output: int) -> None:
-        """Look at a directory and everything below; ``depth_in_output`` is not 0 in what is made again."""
+        """Look at a directory and everything below; ``depth_in_output`` is not 0 in build output."""
         too_deep = directory.count("/", len(self._root)) > MAX_DEPTH
         if too_deep and not depth_in_output:
             self._found.count = MAX_ENTRIES + 1
@@ -242,7 +242,7 @@ class _Scanner:
         self.go_through(row.path, rules, int(bool(output)))
 
     def _is_informative(self, row: "os.DirEntry[str]", rules: IgnoreRules) -> bool:
-        """Whether a file that is not shared holds a secret: what git tracks is shown as it is."""
+        """Whether a file that is not shared holds a secret: tracked files are shown as they are."""
         is_ignored = rules.ignored(row.path, directory=False)
         if not is_ignored or is_data(row.name):
             size = row.stat(follow_symlinks=False).st_size
@@ -264,8 +264,8 @@ def _linked_repositories(link: Path) -> Iterator[Path]:
     """
     try:
         directory = (link.parent / _read(link).removeprefix("gitdir:").strip()).resolve()
-        # A command can write both ends in the project. Git keeps a worktree's only in the repository itself, so what
-        # is shown is never more than a repository that has written this link down.
+        # A command can write both ends in the project. Git keeps a worktree's only in the repository itself, so
+        # only a repository that has written this link down is shown.
         if (directory / "gitdir").is_file():
             repository = directory.parent.parent
             known = directory.parent.name == "worktrees" and Path(_read(directory / "gitdir").strip())
@@ -281,7 +281,7 @@ def _linked_repositories(link: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> str:
-    """Return what is in a small file.
+    """Return the text of a small file.
 
     Raises:
         ValueError: it is something else.

@@ -1,4 +1,4 @@
-"""The sandbox of a session: lays out the view of each command, and takes up what it did when it has ended."""
+"""The sandbox of a session: lays out the view of each command, and applies its changes when it has ended."""
 
 import asyncio
 import contextlib
@@ -75,7 +75,7 @@ MAX_MOUNTS = 400
 """Places in a project that are treated in a way of their own; with more, nothing in it runs unasked."""
 
 Recorded = Callable[[Sequence[Path]], AbstractAsyncContextManager[None]]
-"""Records what happens to some files while it is entered."""
+"""Records changes to some files while it is entered."""
 
 
 class SandboxError(Exception):
@@ -99,11 +99,11 @@ class Launch:
     owned: tuple[int, ...] = ()
     """Descriptors that end with the launch."""
     made: tuple[Path, ...] = ()
-    """What was made to have a place for something, and goes again when it is still empty."""
+    """Files and directories made as mount points, removed again if still empty."""
     info: int = -1
-    """Where bubblewrap has written which process is the first inside; without, something may stay behind."""
+    """Where bubblewrap has written which process is the first inside; without it, processes may stay behind."""
     taking_up: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while what it did is judged."""
+    """Held while its changes are judged."""
 
     async def gone(self) -> None:
         """Wait until every process of the command has ended, once its own has: the last ones end just after it."""
@@ -120,7 +120,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class CommandOutcome:
-    """What became of a command. ``note`` is for the model, "" when there is nothing to say."""
+    """The outcome of a command. ``note`` is for the model, "" when there is nothing to say."""
 
     wanted: Grants | None = None
     note: str = ""
@@ -172,7 +172,7 @@ class Sandbox:
         other._copy = CopyOf(of.resolve(), tuple(shared))
         return other
 
-    # -- what there is -------------------------------------------------------------------------------------------
+    # -- properties ----------------------------------------------------------------------------------------------
 
     @cached_property
     def state(self) -> SandboxState:
@@ -209,7 +209,7 @@ class Sandbox:
         return f"Commands may only run in a sandbox (sandbox = required), and {self.state.reason}. Tell the user."
 
     def shortcoming(self, project: Path) -> str:
-        """Return what the sandbox can't do here, and what follows; "" when nothing could be better. Looks at files."""
+        """Return the sandbox's limits here and their effects; "" when nothing could be better. Looks at files."""
         if self.settings.mode == "off" or self.refusal():
             return ""
         state = self.state
@@ -218,14 +218,14 @@ class Sandbox:
         return state.shortcoming
 
     def notice(self, project: Path) -> str:
-        """Return once what the sandbox can't do here, then nothing. Looks at files."""
+        """Return the sandbox's limits here once, then nothing. Looks at files."""
         if self._told or not (text := self.shortcoming(project)):
             return ""
         self._told = True
         return f"{text} See: tui-agent doctor"
 
     def is_layered(self, project: Path, view: View) -> bool:
-        """Whether a command works on a layer over the project, which tells what it changed. Looks at files."""
+        """Whether a command works on a layer over the project, which records its changes. Looks at files."""
         return not view.grants.repository and self._layer_parent(project.resolve()) is not None
 
     def shows(self, path: Path, project: Path) -> bool:
@@ -239,7 +239,7 @@ class Sandbox:
         return path in self._plan(project.resolve()).hidden()
 
     def view_lines(self) -> list[str]:
-        """Return what commands see beside the project, for people."""
+        """Return the paths commands see beside the project, for people."""
         machine = self._machine_of(os.environ)
         rows: dict[str, Sequence[Path | str]] = {
             "read-only": machine.system,
@@ -267,9 +267,9 @@ class Sandbox:
                 await asyncio.to_thread(self._plan, project, environment)
                 await asyncio.to_thread(self._layer_parent, project)
         except OSError as error:
-            log.warning("the sandbox could not get ready: %s", error)  # the first command tells what is wrong
+            log.warning("the sandbox could not get ready: %s", error)  # the first command reports the error
 
-    async def launch(  # noqa: PLR0913 - what a command is, and what it is given
+    async def launch(  # noqa: PLR0913 - a command and its settings
         self,
         command: Sequence[str],
         cwd: Path,
@@ -285,13 +285,13 @@ class Sandbox:
         """Lay out the view of a command; ``finish`` must be called when it has ended, however it did.
 
         Args:
-            command: what to run.
+            command: the command line.
             cwd: where.
             project: the directory that the view is about.
-            view: what it may change and reach.
+            view: the access it has.
             environment: the environment it is to have.
             live: it sees the project's files as they are, and change: only directories of output are on the layer.
-            inherits: ``descriptors`` will be open in it; without, nobody is told when the last process has ended.
+            inherits: ``descriptors`` will be open in it; without, the end of the last process is not reported.
             allow_host: asks about hosts while the command runs; without, those of the view are all there are.
             replaced: files of the project in whose place it sees others, read-only; with bubblewrap only.
 
@@ -318,9 +318,9 @@ class Sandbox:
     async def finish(
         self, launch: Launch, output: str, exit_code: int | None, recorded: Recorded | None = None
     ) -> CommandOutcome:
-        """Take up what a command did: what its view lets it change goes into the project, the rest is thrown away.
+        """Apply a command's changes: those its view allows go into the project, the rest are discarded.
 
-        Its own process has ended. What it lacked is found in what it said. ``exit_code`` is None when it was stopped.
+        Its own process has ended. Missing grants are read from its output. ``exit_code`` is None when it was stopped.
         """
         if self._network is not None:
             self._network.proxy.close(launch.gateway)
@@ -339,7 +339,7 @@ class Sandbox:
         return CommandOutcome(wanted.beyond(launch.view.grants) or None, "\n".join(notes))
 
     async def look(self, launch: Launch) -> None:
-        """Bring what a command that still runs has made again, and may, into the project."""
+        """Copy a running command's allowed outputs into the project."""
         async with launch.taking_up:
             await asyncio.to_thread(launch.itself.tidied)
             if launch.layer is not None and launch.view.writes_outputs:
@@ -368,7 +368,7 @@ class Sandbox:
         goes_on = live and view.writes is not Writes.NOTHING and not view.grants.sources
         live = layer is not None and (goes_on or view.grants.repository)
         if view.writes is Writes.PROJECT and (layer is None or live) and not view.grants.repository:
-            # What is changed where it is can't be judged afterwards, so it is asked for before.
+            # Changes in place can't be judged afterwards, so they are asked for before.
             view = View(Writes.OUTPUTS, view.grants)
         made = tuple(self._made(root, view, needed=layer is None or live))
         self._scan(root)
@@ -407,8 +407,8 @@ class Sandbox:
     def _caches(self, root: Path, layer: Layer | None, view: View) -> tuple[tuple[int, ...], Path | None]:
         """Return where layers over the user's caches are, and a lock on it: no two commands may share a layer.
 
-        The first has those that stay, others beside it get new ones that go with their own. Nothing stays of what
-        may change nothing.
+        The first has those that stay, others beside it get new ones that go with their own. Of a command that may
+        change nothing, nothing stays.
         """
         if layer is None:
             return (), None
@@ -430,13 +430,13 @@ class Sandbox:
         layout = launch.layout
         match self.state.kind:
             case "bubblewrap":
-                told = -1
+                report = -1
                 if inherits:
-                    launch.info, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-                    launch.owned += (launch.info, told)
-                words = bubblewrap_command(self._form, layout, command, own_network=network is None, info=told)
+                    launch.info, report = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+                    launch.owned += (launch.info, report)
+                words = bubblewrap_command(self._form, layout, command, own_network=network is None, info=report)
                 launch.arguments = words if network is None else (*network.joining(), *words)
-                launch.descriptors = (told,) if inherits else ()
+                launch.descriptors = (report,) if inherits else ()
             case "sandbox-exec":
                 port = network.proxy.port if network is not None else 0
                 launch.arguments = (self.state.program, "-p", seatbelt_profile(layout, port), *command)
@@ -448,7 +448,7 @@ class Sandbox:
                 raise SandboxError(f"There is no sandbox: {self.state.reason}.")
 
     def _made(self, root: Path, view: View, *, needed: bool) -> Iterator[Path]:
-        """Make, and yield, what has to be there to be opened: files outside, output directories of a live project."""
+        """Make and yield paths that must exist to be opened: files outside, output directories of a live project."""
         for path in view.grants.write:
             if not os.path.lexists(path) and is_directory(path.parent) and not path.is_relative_to(root):
                 with contextlib.suppress(OSError):
@@ -464,7 +464,7 @@ class Sandbox:
                     path.mkdir()
                     yield path
 
-    # -- what a command did ---------------------------------------------------------------------------------------
+    # -- a command's changes --------------------------------------------------------------------------------------
 
     async def _judged(self, launch: Launch, layer: Layer) -> JudgedChanges:
         root = launch.seen.root
@@ -478,7 +478,7 @@ class Sandbox:
             return JudgedChanges()
         if len(changes) > MAX_CHANGES:
             return JudgedChanges(lost=changes[:MAX_CHANGES], wanted=Grants(sources=True))
-        # What else is in the project matters where something that was there before is different.
+        # The rest of the project matters where an existing entry changed.
         differs = any(change.kind is not ChangeKind.NEW and not change.output for change in changes)
         facts = ProjectFacts(root, frozenset(await shared_files(root) if differs else ()), launch.layout)
         return await asyncio.to_thread(judge, changes, launch.view, facts)
@@ -500,7 +500,7 @@ class Sandbox:
     def _lacking(self, launch: Launch, output: str) -> Grants:
         cwd, root = launch.layout.cwd, launch.seen.root
         if self._copy is not None:
-            # What it calls the project is the copy.
+            # The project, as it names it, is the copy.
             output = output.replace(str(self._copy.of), str(root))
             cwd = Path(str(cwd).replace(str(self._copy.of), str(root), 1))
         wanted = lacking(output, cwd, launch.view, launch.seen, partial(self.shows, project=root))
@@ -521,10 +521,10 @@ class Sandbox:
                 elif path.stat().st_size == 0:
                     path.unlink()
 
-    # -- what is known --------------------------------------------------------------------------------------------
+    # -- caches ---------------------------------------------------------------------------------------------------
 
     def _scan(self, project: Path, *, anew: bool = True) -> ProjectScan:
-        """Return what is in a project; ``anew`` it is looked at again where something was added or taken away."""
+        """Return the scan of a project; with ``anew`` it is scanned again if entries were added or removed."""
         root = project.resolve()
         known = self._scans.get(root)
         if known is None or (anew and not known.holds()):
@@ -538,7 +538,7 @@ class Sandbox:
         return self._machine[1]
 
     def _cache_of(self, root: Path) -> Path | None:
-        """Return a project's caches. They are its own: what one's tests put there no other's build takes out."""
+        """Return a project's caches. They are its own: no other project's build uses files that its tests put there."""
         if self._cache is None:
             return None
         place = self._cache / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
@@ -601,7 +601,7 @@ class Sandbox:
         return place
 
     def _environment(self, environ: Mapping[str, str], root: Path) -> dict[str, str]:
-        """Return the environment inside: without what names sockets outside, with caches that can be written to."""
+        """Return the environment inside: without variables that name sockets outside, with writable caches."""
         found = {name: value for name, value in environ.items() if name not in DROPPED_VARIABLES}
         found["GIT_OPTIONAL_LOCKS"] = "0"
         if self.state.kind == "bubblewrap":
@@ -618,7 +618,7 @@ class Sandbox:
             if (home / ".gitconfig").is_file():
                 found["GIT_CONFIG_GLOBAL"] = str(home / ".gitconfig")
             found["HOME"] = str(self._place / HOME)
-        # Programs of the project may not leave compiled code beside its sources, which somebody else runs.
+        # Programs of the project may not leave compiled code beside its sources, for others to run.
         found.setdefault("PYTHONPYCACHEPREFIX", str(cache / "pycache"))
         return found
 

@@ -1,4 +1,4 @@
-"""What a command in the sandbox may change and reach: the view it is given. Pure."""
+"""The view of a command in the sandbox: what it may change and reach. Pure."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import fields
@@ -16,19 +16,19 @@ EVERY_HOST = "*"
 
 
 class Writes(StrEnum):
-    """What a command may change in the project."""
+    """The changes a command may make in the project."""
 
     NOTHING = "nothing"
-    """What it writes is thrown away when it ends."""
+    """Its writes are discarded when it ends."""
     OUTPUTS = "outputs"
-    """Build output and caches: what is made again by running the same command again."""
+    """Build output and caches: files that the same command makes again."""
     PROJECT = "project"
     """Everything that a checkpoint can take back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What a command is allowed beyond its mode. Paths are absolute, links followed."""
+    """The rights of a command beyond its mode. Paths are absolute, links followed."""
 
     sources: bool = False
     """The project's files may be changed, as in ``Writes.PROJECT``."""
@@ -56,7 +56,7 @@ class Grants:
         return Grants(secrets=self.secrets, read=self.read, hosts=self.hosts)
 
     def beyond(self, other: "Grants") -> "Grants":
-        """Return what these open and others don't."""
+        """Return the grants in these and not in others."""
         more: dict[str, Any] = {}
         for name in (field.name for field in fields(self)):
             mine, theirs = getattr(self, name), getattr(other, name)
@@ -66,7 +66,7 @@ class Grants:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a command may change and reach."""
+    """The files and hosts a command may change and reach."""
 
     writes: Writes = Writes.OUTPUTS
     grants: Grants = Grants()
@@ -78,7 +78,7 @@ class View:
 
     @property
     def writes_outputs(self) -> bool:
-        """Whether what is made again is kept."""
+        """Whether build output is kept."""
         return self.writes is not Writes.NOTHING or self.changes_sources
 
     def opened(self, grants: Grants) -> "View":
