@@ -120,9 +120,9 @@ _LINES_BETWEEN = 20
 
 
 def plain_text(raw: bytes) -> str:
-    """Return output as the model is shown it: what would stand on a screen, without what moves the cursor.
+    """Return output as shown to the model: the text on a screen, without cursor control.
 
-    What is binary is told by its size; other invalid UTF-8 becomes replacement characters. Of a line that carriage
+    Binary parts become a size note; other invalid UTF-8 becomes replacement characters. Of a line that carriage
     returns rewrote (a progress bar) only the last version stays.
     """
     # A NUL in text stands between names.

@@ -1,4 +1,4 @@
-"""The environment of child processes: what builds need, nothing that is a secret, nothing that waits for a person."""
+"""The environment of child processes: enough for builds, without secrets and without prompts for a person."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ MARK = "TUI_AGENT_CALL"
 """Environment variable that tells which call a process belongs to."""
 
 OWN = "own"
-"""The mark of what this program starts for its own sake: it is left alone when a call's processes are ended."""
+"""The mark of processes this program starts for itself: they are left alone when a call's processes are ended."""
 
 _NONINTERACTIVE = {
     "TERM": "dumb",
@@ -40,11 +40,11 @@ _NONINTERACTIVE = {
     "SSH_ASKPASS_REQUIRE": "never",
     "GH_PROMPT_DISABLED": "1",
     "DEBIAN_FRONTEND": "noninteractive",
-    # A look for a newer version is a host that somebody is asked about, for a build that needs none.
+    # A check for a newer version needs approval for a host that the build does without.
     "NO_UPDATE_NOTIFIER": "1",
     "npm_config_update_notifier": "false",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    # A pipe makes Python hold back its output; without this an error comes before what led to it.
+    # A pipe makes Python hold back its output; without this an error precedes its context.
     "PYTHONUNBUFFERED": "1",
 }
 _ABOUT_THE_SCREEN = frozenset({"COLUMNS", "LINES", "COLORTERM", "FORCE_COLOR", "CLICOLOR_FORCE", "TERM_PROGRAM"})
@@ -113,5 +113,5 @@ def command_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def own(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment with the mark of what this program starts for its own sake."""
+    """Return an environment with the mark of processes this program starts for itself."""
     return {**environment, MARK: OWN}

@@ -24,7 +24,7 @@ RING_BYTES = 512 * 1024
 """Newest output of a job that nobody has looked at yet; all of it is stored when the job ends."""
 
 _MAX_TAIL_CHARS = 20_000
-"""Characters at the end of a job's output in which it says what it lacked."""
+"""Characters at the end of a job's output that are searched for missing grants."""
 
 FLOOD_PAUSE = 0.25
 """Seconds the reader rests after a burst: nobody watches a job, so a flood may wait."""
@@ -44,7 +44,7 @@ class JobState:
     ended_at: float | None = None
     exit_code: int | None = None
     stopped: bool = False
-    """Somebody ended it."""
+    """Ended on request."""
     output_bytes: int = 0
 
     @property
@@ -64,7 +64,7 @@ class Job:
         self.told = False
         """Whether the model knows that it has ended."""
         self.note = ""
-        """What there is to say about it beside its output, once it has ended."""
+        """Remarks on it beside its output, once it has ended."""
         self._clock = clock
         self._on_output = on_output
         self._started_at = clock()
@@ -108,7 +108,7 @@ class Job:
         )
 
     def new_output(self) -> tuple[bytes, int]:
-        """Return what came since the last time, and how many bytes of it are not at hand any more."""
+        """Return the output since the last call, and how many bytes of it are lost."""
         first = self._total - len(self._ring)
         begin = max(self._seen, first)
         lost = begin - self._seen
@@ -171,7 +171,7 @@ class Job:
 
 
 class AdoptedJob(Job):
-    """What a command left behind when it ended. Nobody hears its output; it ends with the program."""
+    """Processes left behind by a command. Their output is not read; they end with the program."""
 
     def __init__(self, number: int, command: str, clock: Callable[[], float], left: Leftovers) -> None:
         super().__init__(number, command, clock, lambda: None)
@@ -205,7 +205,7 @@ class Jobs:
         *,
         on_end: Callable[[JobState], None] = lambda _state: None,
     ) -> None:
-        """Make the list; ``on_end`` is called with a job that ended by itself while nobody waited for it."""
+        """Make the list; ``on_end`` is called with a job that ended on its own while nobody waited for it."""
         self._on_change = on_change
         self._on_end = on_end
         self._clock = clock
@@ -222,7 +222,7 @@ class Jobs:
         return sum(state.running for state in self)
 
     async def start(self, text: str, command: Command, put_blob: Callable[[bytes], str]) -> Job:
-        """Start a command; ``text`` is what it is listed as.
+        """Start a command; ``text`` is its name in the list.
 
         Raises:
             OSError: it could not be started.
@@ -264,7 +264,7 @@ class Jobs:
             raise ToolError(f"There is no job {number}. Jobs: {known}.") from None
 
     async def look(self) -> None:
-        """Have what all of them have done until now be seen by others."""
+        """Make the changes of all of them so far visible to others."""
         looks = await asyncio.gather(*(job.look() for job in self._jobs.values()), return_exceptions=True)
         for error in filter(None, looks):
             log.warning("what a job has made could not be looked at: %s", error)
@@ -277,7 +277,7 @@ class Jobs:
             self._timer.cancel()
 
     def untold(self) -> list[Job]:
-        """Return the jobs that ended by themselves without the model knowing, oldest first."""
+        """Return the jobs that ended on their own without the model knowing, oldest first."""
         return [job for job in self._jobs.values() if job.ended.is_set() and not job.told and not job.state.stopped]
 
     def _ended(self, task: "asyncio.Task[None]", job: Job) -> None:

@@ -1,4 +1,4 @@
-"""What a command leaves running when it has ended: found, named, watched, and ended with the program.
+"""Processes that a command leaves running: found, named, watched, and ended with the program.
 
 On Linux this program adopts the orphans below it: however often a process forks, in whatever session it goes on and
 whatever it does to its environment, it becomes a child of this program when its own parents are gone. Elsewhere the
@@ -59,7 +59,7 @@ class Leftovers:
     """The processes that one command left behind."""
 
     def __init__(self, leader: int, mark: str, pids: Sequence[int]) -> None:
-        """Take them: ``leader`` led the command's session, ``mark`` is in the environment of what it started."""
+        """Take them: ``leader`` led the command's session, ``mark`` is in the environment of its processes."""
         self._leader = leader
         self._mark = mark
         self.known = {pid: start_of(pid) for pid in pids}
@@ -108,7 +108,7 @@ class Leftovers:
 
 
 async def left_behind(leader: int, mark: str) -> Leftovers:
-    """Return what a command left running; ``leader`` has ended. A millisecond where it is nothing."""
+    """Return the processes a command left; ``leader`` has ended. Takes a millisecond if there are none."""
     if not PROC.is_dir():
         return Leftovers(leader, mark, [leader] if any_left(leader, ()) else [])
     children = children_of(os.getpid())
@@ -138,6 +138,6 @@ def _remaining(leader: int, mark: str, children: Sequence[int]) -> list[int]:
 
 
 def _strangers(children: Sequence[int]) -> list[int]:
-    """Return those children that this program did not start: what it starts is marked, or of its own session."""
+    """Return those children that this program did not start: its own are marked, or of its session."""
     own = os.getsid(0)
     return [pid for pid in children if mark_of(pid) is None and session_of(pid) not in {own, 0}]

@@ -1,4 +1,4 @@
-"""Starting programs for this program's own sake: which file is started, and what it is told of the environment.
+"""Starting programs for this program's own sake: which file is started, and with which environment.
 
 A project must not choose what runs: places in ``PATH`` that depend on the working directory, or lie in the project, do
 not count. Nothing that is started here needs a key, so none is passed on.

@@ -22,7 +22,7 @@ from tui_agent.processes.watcher import WatchedCommand, end
 
 
 async def end_tree(leader: int, mark: str) -> None:
-    """End a session of processes and what left it, by its first process and its ``MARK``: see ``watcher.end``."""
+    """End a session of processes and those that left it, by its first process and its ``MARK``: see ``watcher.end``."""
     seen = await asyncio.to_thread(end, {mark: WatchedCommand(leader)})
     # Orphans among them are this program's to wait for, the leader is who started it.
     reap(seen - {leader})
@@ -48,8 +48,8 @@ class Watch:
     def runs(self, mark: str, pid: int = 0, left: Mapping[int, int] | None = None) -> None:
         """A command runs: its session and everything with its mark are to end with the program.
 
-        Without its number it is about to start; told before, because the program may be killed right after. With
-        ``left`` it has ended: these processes, each with its start, are what is to end with the program.
+        Without its number it is about to start; sent before, because the program may be killed right after. With
+        ``left`` it has ended: these processes, each with its start, are to end with the program.
         """
         text = f"+ {mark} {pid}\n"
         if left is not None:
@@ -74,7 +74,7 @@ class Watch:
         assert self._line is not None  # noqa: S101 - callers look
         try:
             os.write(self._line, text.encode("ascii"))
-        except BlockingIOError:  # it is stopped; whatever it was told before still counts
+        except BlockingIOError:  # it is stopped; earlier lines still count
             return True
         except OSError:
             os.close(self._line)
@@ -129,9 +129,9 @@ _TRICKLE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run. ``timeout`` is in seconds, ``descriptors`` stay open in it.
+    """A command to run. ``timeout`` is in seconds, ``descriptors`` stay open in it.
 
-    ``ended`` is awaited with the end of its output and its exit code when it has run as a job, and says what to add.
+    ``ended`` is awaited with the end of its output and its exit code when it has run as a job, and returns a note.
     """
 
     arguments: Sequence[str]
@@ -141,7 +141,7 @@ class Command:
     descriptors: tuple[int, ...] = ()
     ended: Callable[[str, int | None], Awaitable[str]] | None = None
     looked_at: Callable[[], Awaitable[None]] | None = None
-    """Awaited before somebody looks at what a job that still runs has done."""
+    """Awaited before others look at the changes of a job that still runs."""
     gone: Callable[[], Awaitable[None]] | None = None
     """Waits, once its own process has ended, until all others have as well; None where they may stay."""
 
@@ -203,7 +203,7 @@ class _Pipe:
             self.ended.set()
 
     async def finish(self) -> None:
-        """Take what is there once the command has ended, then let go.
+        """Read the rest once the command has ended, then let go.
 
         A background process may hold the other end for ever. It is read on and its output thrown away: closing the
         pipe would end it at its next line.
@@ -225,14 +225,14 @@ class Reporter:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, chunk: bytes) -> None:
-        """Take output; what waits too long to be shown is dropped but for its end."""
+        """Take output; too much of it waiting is dropped but for its end."""
         self._pending += chunk
         del self._pending[:-REPORT_BYTES]
         if self._timer is None:
             self._timer = self._loop.call_later(REPORT_INTERVAL, self.flush)
 
     def flush(self) -> None:
-        """Hand on what is waiting; a character that is not complete yet stays for the next time."""
+        """Report waiting output; an incomplete character stays for the next time."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -251,7 +251,7 @@ class StartedCommand:
     mark: str
 
     async def heard(self) -> None:
-        """Take the rest of what it said once it has ended."""
+        """Read the rest of its output once it has ended."""
         for pipe in self.pipes:
             await pipe.finish()
 
@@ -273,10 +273,10 @@ async def start(
     """Start a command.
 
     Args:
-        command: what to run; its time limit is the caller's to keep.
+        command: the command; its time limit is the caller's to keep.
         sinks: take its output on the event loop's thread: one both streams, two each its own.
         pause: seconds the reader rests after a burst; a longer one slows a flood down.
-        given: what it reads from its standard input.
+        given: its standard input.
 
     Raises:
         OSError: it could not be started.
@@ -311,7 +311,7 @@ async def start(
 
 
 async def _end_created(creating: "asyncio.Future[asyncio.subprocess.Process]", mark: str) -> None:
-    """End what was started before this program heard of it: asyncio would end the first process alone."""
+    """End a command whose start was cancelled: asyncio would end the first process alone."""
     with contextlib.suppress(OSError):
         process = await creating
         await end_tree(process.pid, mark)
@@ -319,7 +319,7 @@ async def _end_created(creating: "asyncio.Future[asyncio.subprocess.Process]", m
 
 
 async def run_command(command: Command, report: Callable[[str], None], run: FinishedCommand) -> None:
-    """Run a command to its end; fills ``run`` as it goes, so that a cancelled one leaves what it had.
+    """Run a command to its end; fills ``run`` as it goes, so that a cancelled one leaves its output.
 
     Raises:
         OSError: it could not be started.

@@ -15,12 +15,12 @@ PROC = Path("/proc")
 
 
 def members(leader: int, mark: str) -> list[int]:
-    """Return the living processes of a call, as far as they can be told: of its session, or with its mark."""
+    """Return the living processes of a call, as far as known: of its session, or with its mark."""
     return [pid for pid in _processes() if session_of(pid) == leader or mark_of(pid) == mark]
 
 
 def left_over(mark: str, known: Iterable[tuple[int, int]]) -> list[int]:
-    """Return what a command left behind: what has its mark, what is ``known`` by number and start, and their children.
+    """Return processes a command left: with its mark or ``known`` by number and start, and all their descendants.
 
     A number that is used again is another process's: it was started at another time.
     """
@@ -92,7 +92,7 @@ def reap(pids: Iterable[int]) -> None:
 
 
 def any_left(leader: int, found: Iterable[int]) -> bool:
-    """Whether one still runs; zombies that nobody has collected do not count where they can be told."""
+    """Whether one still runs; zombies that nobody has collected do not count where they can be recognised."""
     if PROC.is_dir():
         return any(_status(pid) for pid in found)
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -127,7 +127,7 @@ def _read(pid: int, name: str) -> bytes:
 
 
 def _fields(pid: int) -> list[bytes]:
-    # What comes after the name, which may hold anything.
+    # The fields after the name, which may hold anything.
     return _read(pid, "stat").rpartition(b")")[2].split()
 
 

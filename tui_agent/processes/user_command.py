@@ -25,7 +25,7 @@ def shell_command(text: str, cwd: Path, environment: Mapping[str, str], timeout:
 
 
 async def run_command(command: Command, given: bytes) -> tuple[int, bytes, bytes]:
-    """Run a command with bytes on its standard input; return its exit code and what it wrote to its two outputs.
+    """Run a command with bytes on its standard input; return its exit code, standard output and standard error.
 
     When it takes too long, or whoever waits is cancelled, it is ended with all it started.
 
@@ -39,7 +39,7 @@ async def run_command(command: Command, given: bytes) -> tuple[int, bytes, bytes
         if len(data) > MAX_OUTPUT:
             flooded.set()
 
-    # A file, not a pipe: a command need not read what it is given.
+    # A file, not a pipe: a command need not read its input.
     with tempfile.TemporaryFile() as stdin:
         stdin.write(given)
         stdin.seek(0)

@@ -1,7 +1,7 @@
 """Ends commands, for the program that started them and when it is gone, however that happened.
 
-Run as a process of its own it is the watcher: the program holds the writing end of its standard input and tells on it
-what runs. A killed program says nothing any more, but the end of that input can't be missed.
+Run as a process of its own it is the watcher: the program holds the writing end of its standard input and names
+running commands on it. A killed program sends nothing more, but the end of that input can't be missed.
 """
 
 import os
@@ -17,7 +17,7 @@ TERM_GRACE_SECONDS = 0.3
 """Seconds between the request to end and the end."""
 
 KILL_SECONDS = 3.0
-"""Seconds in which what was killed has to be gone; a busy machine takes its time with it."""
+"""Seconds for killed processes to be gone; a busy machine takes its time with it."""
 _POLL = 0.02
 
 
@@ -33,7 +33,7 @@ class WatchedCommand:
 
 
 def main() -> None:
-    """Take lines until the end of input, then end what is still told to run."""
+    """Take lines until the end of input, then end the commands still listed as running."""
     os.setsid()
     os.chdir("/")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

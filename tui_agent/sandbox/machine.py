@@ -185,7 +185,7 @@ def _toolchains(environ: Mapping[str, str], home: Path) -> Iterator[tuple[Path, 
 
 
 def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
-    """Yield the paths the environment points to: whole installations, and an installation's parts of others."""
+    """Yield the paths the environment names: whole installations, and ``PATH`` entries with the parts around them."""
     for variable in _WHOLE:
         place = Path(environ.get(variable) or "/")
         if place.is_absolute() and is_directory(place) and not _is_broad(place, home):
