@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 class ColdCache:
-    """Tells of a cold cache, once for each time it cools."""
+    """Reports a cold cache, once for each time it cools."""
 
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
         self.told: int | None = None
-        """The answer after which it was told; None in another session."""
+        """The answer after which it was reported; None in another session."""
 
     def look(self) -> None:
-        """Say what the next request reads anew when the provider has forgotten the last one; cheap when it has not."""
+        """Report the tokens to be read again if the provider has forgotten the last request; cheap if it has not."""
         agent = self._controller.agent
         if agent is None or agent.running or agent.session.read_only:
             return

@@ -56,7 +56,7 @@ class Command:
     yields: bool = False
     """Whether a command of the user's own with its name counts instead."""
     now: Callable[[Session], str] = lambda _session: ""
-    """What it would do in a session as it is, in place of ``help``; "" for nothing more exact."""
+    """Describes its effect in the session as it is, in place of ``help``; "" for nothing more exact."""
     place: int = 1_000
     """Lists show commands by ascending place; those without one come last, by their module."""
     handler: Handler = _no_handler
@@ -97,10 +97,10 @@ def _as_now(row: Command, agent: Agent | None) -> Command:
     from tui_agent.session.errors import StoreError
 
     try:
-        told = "" if agent is None else row.now(agent.session)
+        help_now = "" if agent is None else row.now(agent.session)
     except StoreError:
-        told = ""
-    return replace(row, help=told) if told else row
+        help_now = ""
+    return replace(row, help=help_now) if help_now else row
 
 
 @lru_cache(maxsize=2)
@@ -123,7 +123,7 @@ def find(name: str, commands: Iterable[Command]) -> Command | None:
 
 
 _USES = "commands-used.json"
-"""A file of its own, so that lists begin with what this user uses."""
+"""A file of its own, so that lists begin with this user's commands."""
 
 
 def command_uses(folder: Path) -> Counter[str]:

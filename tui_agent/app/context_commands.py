@@ -1,4 +1,4 @@
-"""What the commands about the context do: look at it, compact it, prune it, bring things back."""
+"""The commands about the context: look at it, compact it, prune it, bring things back."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def context(controller: Controller, argument: str) -> None:
     path = session.path() if "at" not in options else session.path(int(options["at"]))
     model, directory = options.get("model") or agent.model, ports.directory
     if not path:
-        await agent.context.warm()  # servers are not started for it: what they offer is not in the head until they run
+        await agent.context.warm()  # servers are not started for it: their tools are not in the head until they run
         path = [*filter(None, [agent.context.preview()])]
     if "request" in options:
         sent = request_bytes(project(path, directory.traits(model), Templates.load(ports.prompt)))
@@ -69,9 +69,9 @@ def _options(argument: str) -> dict[str, str]:
 
 @Command("compact", "summarise the history, or what is before #N", key="f4", argument="[#N] [FOCUS]", place=220)
 async def compact(controller: Controller, argument: str) -> None:
-    """Summarise the history: with a focus at once, otherwise after a look at what goes and what stays.
+    """Summarise the history: with a focus at once, otherwise after a preview.
 
-    ``#412`` before the focus is the entry to end before. ``--preview`` says what it would do, ``--json`` as JSON.
+    ``#412`` before the focus is the entry to end before. ``--preview`` shows the effect, ``--json`` as JSON.
     """
     from tui_agent.agent.context_inspector import room_made
 
@@ -102,7 +102,7 @@ async def compact(controller: Controller, argument: str) -> None:
 
 
 async def _preview(controller: Controller, agent: Agent, focus: str, boundary: int | None, *, as_json: bool) -> None:
-    """Say what a compaction would do; no model is asked, so the summary is a room that it may take."""
+    """Preview a compaction; no model is asked, so the summary is a room that it may take."""
     from tui_agent.app import plans, session_reports
     from tui_agent.context.commit_plan import Commit
     from tui_agent.context.compaction import Refusal
@@ -121,7 +121,7 @@ async def _preview(controller: Controller, agent: Agent, focus: str, boundary: i
 
 
 async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") -> None:
-    """Summarise what is before an entry of the conversation; without a focus after a look at it."""
+    """Summarise the conversation before an entry; without a focus after a preview."""
     agent = controller.idle_agent
     controller.require_writable()
     if not agent.session.on_path(entry_id):
@@ -135,7 +135,7 @@ async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") 
 
 @Command("prune", "clear old tool outputs: the model sees one line of each", place=230)
 async def prune(controller: Controller, _argument: str) -> None:
-    """Prune old tool outputs, and say what that costs; nothing is lost, and nothing spent before the next request."""
+    """Prune old tool outputs, and say the cost; nothing is lost, and nothing spent before the next request."""
     from tui_agent.app import plans
     from tui_agent.app.edit_cost import Edit, plan_edit
     from tui_agent.context.pruning import Moment

@@ -1,4 +1,4 @@
-"""What the provider remembers and what changed since the last request, in words; and what a block says. Pure."""
+"""The provider's cache and the changes since the last request, in words; and the texts of blocks. Pure."""
 
 import json
 
@@ -40,7 +40,7 @@ REST_WORDS = (
 
 
 def next_words(state: CacheState, shown: ContextMap, found: PrefixBreak | None, *, sent: bool) -> str:
-    """Return in one sentence what of the next request the provider can be expected to remember, and why not the rest.
+    """Return in one sentence how much of the next request should come from the cache, and why not the rest.
 
     ``found`` is where it stops extending the last one, ``sent`` whether one was sent since the session was opened.
     """
@@ -67,7 +67,7 @@ def _break_words(found: PrefixBreak) -> str:
 
 
 def miss_words(miss: CacheMiss, dollars: float | None) -> str:
-    """Return what the provider's cache missed of the last request, and why; ``dollars`` is what that cost more."""
+    """Return what the cache missed of the last request, and why; ``dollars`` is the extra cost."""
     cost = f", ~{money(dollars)} more" if dollars else ""
     why = "nothing changed here, the provider alone knows why" if miss.cause is None else CAUSES[miss.cause]
     by = f" (#{miss.entry_id})" if miss.entry_id else ""
@@ -96,7 +96,7 @@ def facts_of(block: ContextBlock) -> str:
 
 
 def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, now: float) -> str:
-    """Return one line on an entry: what it weighs, how the model has it and for how long, whether it is cached.
+    """Return one line on an entry: its size, how the model has it and for how long, whether it is cached.
 
     ``block`` is its block of the next request, None without one; ``now`` is in seconds since the epoch.
     """
@@ -118,7 +118,7 @@ def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, n
 
 
 def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> str:
-    """Return what the model is shown of a block; ``entry`` is the one it comes from."""
+    """Return the text of a block that the model sees; ``entry`` is the one it comes from."""
     if block.kind == "tool_schema":
         tool = next((tool for tool in request.tools if tool.name == block.tool), None)
         return json.dumps(wire_tool(tool), ensure_ascii=False, indent=2) if tool else ""

@@ -1,7 +1,7 @@
 """The controller: one open session with its agent, and everything a person can ask of it in any frontend.
 
 Handlers of commands get the controller. A failure in one passes the one edge here (`Controller.attempt`): it becomes a
-sentence with what can be done, the log has the traceback, and the session goes on.
+sentence with the remedy, the log has the traceback, and the session goes on.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ MAX_WARNINGS = 100
 
 @dataclass(slots=True)
 class WarningLog:
-    """What the program warned of since it was started, and how much of that left the screen unread."""
+    """The program's warnings since it was started, and how many of them left the screen unread."""
 
     said: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=MAX_WARNINGS))
-    """When, in seconds since the epoch, and what."""
+    """Time, in seconds since the epoch, and text."""
     unread: int = 0
-    """Warnings that something new took from the screen since somebody looked at them all."""
+    """Warnings that left the screen for something newer since the user last saw them all."""
 
     def lines(self) -> list[str]:
         return [f"! {time.strftime('%H:%M', time.localtime(when)):<14} {sentence}" for when, sentence in self.said]
@@ -90,14 +90,14 @@ class Controller:
         self.race: Race | None = None
         """The race of the open session; None where none is to be looked after."""
         self.outbox = Outbox(self)
-        """Where what the user wrote leaves from."""
+        """Sends the user's messages."""
         self.attached = asyncio.Event()
         """Set once there are services: a key can come before them."""
         self._pasted: PastedImages | None = None
         self.warnings = WarningLog()
-        """What the program warned of by itself."""
+        """The program's own warnings."""
 
-    # -- what there is ----------------------------------------------------------------------------------------
+    # -- the parts -------------------------------------------------------------------------------------------
 
     def attach(self, services: AppServices) -> None:
         self._services = services
@@ -139,7 +139,7 @@ class Controller:
         self.frontend.show(page)
 
     async def attempt(self, work: Awaitable[T]) -> T | None:
-        """Do some work; what fails is told, and None returned."""
+        """Do some work; report a failure and return None."""
         try:
             return await work
         except Exception as error:  # noqa: BLE001 - the edge: everything becomes a sentence
@@ -184,7 +184,7 @@ class Controller:
             asked.cancel()
 
     async def run_through(self, command: Command, arguments: str = "") -> bool:
-        """Run a command to its end, whatever it asks, and what it left to be done; returns whether it went through."""
+        """Run a command and the work it started to the end, whatever it asks; returns whether it went through."""
         done = await self.attempt(self._run(command, arguments))
         await self.tasks_done()
         return done is True
@@ -261,7 +261,7 @@ class Controller:
             from tui_agent.agent.mcp.questions import Answer
             from tui_agent.app.server_questions import ask
 
-            # What goes wrong is no answer.
+            # A failure is no answer.
             return await self.attempt(ask(self, question)) or Answer()
 
         agent.mcp.asker = answer_server
@@ -303,7 +303,7 @@ class Controller:
         self.services.close_session(agent.session)
 
     def _stay_without(self, request: OpenRequest) -> None:
-        """Go on with nothing open if nothing was: what was sent goes back into the prompt."""
+        """Go on with nothing open if nothing was: sent messages go back into the prompt."""
         if self.agent is None:
             self._unopened = request
             self.outbox.take_back()
@@ -333,7 +333,7 @@ class Controller:
         return taken
 
     async def ask_about_take_over(self) -> None:
-        """Ask how to continue; what is in the prompt stays there whatever the answer is."""
+        """Ask how to continue; the prompt's text stays there whatever the answer is."""
         if self.agent is None:
             return
         session_id = self.agent.session.id
@@ -342,12 +342,12 @@ class Controller:
         if how is not None:
             draft = self.frontend.draft
             await self.open(OpenRequest(session_id, OpenHow(how)))
-            # Opening brings back what was kept of a session, which is older than what is in the prompt.
+            # Opening restores the draft kept for a session, which is older than the prompt's text.
             self.frontend.set_draft(draft)
 
 
 class Outbox:
-    """One per controller. Messages leave in the order they were sent, however long it takes to read what they name."""
+    """One per controller. Messages leave in the order they were sent, however long reading the named files takes."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -355,7 +355,7 @@ class Outbox:
         self._sending = asyncio.Lock()
 
     async def send(self, text: str, *, follow_up: bool = False) -> None:
-        """Do what a text asks for; before there is a session it waits for one."""
+        """Send a message or run a command; before there is a session it waits for one."""
         controller, intent = self._controller, parse(text)
         if controller.agent is None and not (isinstance(intent, CommandIntent) and intent.name in SESSIONLESS_COMMANDS):
             self._early.append((text, follow_up))
@@ -384,12 +384,12 @@ class Outbox:
             self._controller.soon(self.send(text, follow_up=follow_up))
 
     def take_back(self) -> None:
-        """Put what was sent before there was a session back into the prompt: there will be none."""
+        """Put messages sent before there was a session back into the prompt: there will be none."""
         early, self._early = self._early, []
         self._controller.frontend.put_back("\n".join(text for text, _ in early))
 
     def bring_back(self) -> None:
-        """Put what waited for a run that was stopped back into the prompt: it may not be wanted any more."""
+        """Put messages that waited for a stopped run back into the prompt: they may not be wanted any more."""
         controller, waiting = self._controller, list[str]()
         while controller.agent is not None and (text := controller.agent.take_back()) is not None:
             waiting.insert(0, text)
@@ -432,7 +432,7 @@ class Outbox:
                 controller.frontend.warn(loaded.problem)
 
     async def _named(self, name: str) -> tuple[UserPart, ...]:
-        """Return the parts for a name that is no file: an image that was pasted, or what the agent knows."""
+        """Return the parts for a name that is no file: a pasted image, or something the agent knows."""
         from tui_agent.agent.preparing import load_named
 
         controller = self._controller

@@ -1,4 +1,4 @@
-"""What an edit of the context gives and costs, before it is made. Pure."""
+"""The gain and cost of an edit of the context, before it is made. Pure."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -27,7 +27,7 @@ class Edit:
     """A change of some blocks. ``places`` are those it changes, in the order of the request.
 
     ``freed`` is tokens the request gets smaller by, negative when it grows; ``reread`` is tokens that the provider
-    remembers and would have to read anew.
+    remembers and would have to read again.
     """
 
     action: EditAction
@@ -38,7 +38,7 @@ class Edit:
 
 
 def plan_edit(blocks: Sequence[ContextBlock], places: Sequence[int], action: EditAction) -> Edit | str:
-    """Return what an action on blocks does, or the sentence that says why it does nothing."""
+    """Return the effect of an action on blocks, or a sentence that says why it has none."""
     entries = [place for place in sorted(places) if not blocks[place].is_head and blocks[place].origin]
     if not entries:
         return "The prompt and the tools can't be changed here: they are made anew from their files."
@@ -84,8 +84,8 @@ def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
         facts.append("the request keeps its size")
     else:
         facts.append("nothing cached is lost" if warm else "the cache is cold anyway")
-    told = "; ".join(facts)
-    return f"{_VERB[edit.action]} {what}? {told[:1].upper()}{told[1:]}."
+    sentence = "; ".join(facts)
+    return f"{_VERB[edit.action]} {what}? {sentence[:1].upper()}{sentence[1:]}."
 
 
 def done(edit: Edit) -> str:

@@ -47,11 +47,11 @@ _ENDINGS = {
     ".claude.jsonl": "claude-code",
     ".codex.jsonl": "codex",
 }
-"""What a file's name ends in, for each format, the one that is written first; of two that fit, the longer one."""
+"""The suffixes of each format, the one that is written first; of two that fit, the longer one."""
 
 
 class ExportFormat(StrEnum):
-    """What an export looks like."""
+    """The file formats of an export."""
 
     MARKDOWN = "markdown"
     HTML = "html"
@@ -62,7 +62,7 @@ class ExportFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExportOrder:
-    """What is wanted. ``whole`` None: one branch as Markdown, otherwise all of them. ``leaf`` None: where one is."""
+    """An export to make. ``whole`` None: one branch as Markdown, otherwise all of them. ``leaf`` None: where one is."""
 
     session_id: str
     format: ExportFormat = ExportFormat.MARKDOWN
@@ -72,7 +72,7 @@ class ExportOrder:
 
     @property
     def all_branches(self) -> bool:
-        # What is read from top to bottom is the current branch, unless all are asked for.
+        # Formats read from top to bottom have the current branch, unless all are asked for.
         one = self.leaf is not None or self.format in {
             ExportFormat.MARKDOWN,
             ExportFormat.CLAUDE_CODE,
@@ -167,7 +167,7 @@ def write_export(store: Store, order: ExportOrder, path: Path, *, replaces: bool
 
 
 class Scrubber:
-    """Takes secrets and the names of home directories out of a session. What the rules miss stays in.
+    """Takes secrets and the names of home directories out of a session. Anything the rules miss stays in.
 
     Args:
         secrets: values that are secrets, wherever they stand.

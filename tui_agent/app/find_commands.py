@@ -1,4 +1,4 @@
-"""Searching: which entries of the path hold a text, folded or not, and what was sent before in the project."""
+"""Searching: which entries of the path hold a text, folded or not, and the messages sent before in the project."""
 
 from __future__ import annotations
 

@@ -104,5 +104,5 @@ def lines_text(additions: int, deletions: int) -> str:
 
 
 def changes_text(files: int, additions: int, deletions: int) -> str:
-    """Return what changed, "" for nothing: ``2 files +3 −1``."""
+    """Return the changes, "" for none: ``2 files +3 −1``."""
     return f"{plural(files, 'file')} {lines_text(additions, deletions)}".rstrip() if files else ""

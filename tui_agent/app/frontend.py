@@ -1,4 +1,4 @@
-"""How the controller speaks with a person: what it asks, what it shows, and the three ways to do so."""
+"""How the controller speaks with a person: questions, pages, and the three ways to show them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Severity = Literal["information", "warning", "error"]
 Remedy = tuple[str, str, str]
-"""A key, what it does in words, and the action of the screen it runs."""
+"""A key, a label for it, and the action of the screen it runs."""
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 
@@ -45,11 +45,11 @@ class Choice(Question[str]):
     numbered: bool = False
     """Whether a digit chooses an answer, as its key does where that is a letter."""
     beneath: bool = False
-    """It is about what the conversation ends with, which has to stay readable; what is typed goes to the prompt."""
+    """It is about the end of the conversation, which has to stay readable; typing goes to the prompt."""
     wide: bool = False
     """Its details are rows, which may be longer than a line of text is."""
     unasked: str | None = None
-    """The answer where nobody can be asked; None: what asks can't be done there."""
+    """The answer where nobody can be asked; None: the asking command can't be used there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class PickRow:
 
 @dataclass(frozen=True, slots=True)
 class Pick(Question[str]):
-    """One of many rows, found by typing. Answered with its key. ``confirm`` is what Enter does, in a word."""
+    """One of many rows, found by typing. Answered with its key. ``confirm`` is the action of Enter, in a word."""
 
     question: str
     rows: Sequence[PickRow]
@@ -76,7 +76,7 @@ class Pick(Question[str]):
 
 @dataclass(frozen=True, slots=True)
 class TextLine(Question[str]):
-    """One line of text. ``confirm`` is what Enter does, in a word; what is ``hidden`` is never shown or kept."""
+    """One line of text. ``confirm`` is the action of Enter, in a word; a ``hidden`` one is never shown or kept."""
 
     question: str
     text: str = ""
@@ -87,7 +87,7 @@ class TextLine(Question[str]):
 
 @dataclass(frozen=True, slots=True)
 class LongText(Question[str]):
-    """A text of many lines to be changed. ``confirm`` is what keeping it does, in a word."""
+    """A text of many lines to be changed. ``confirm`` is the action of keeping it, in a word."""
 
     question: str
     text: str
@@ -96,7 +96,7 @@ class LongText(Question[str]):
 
 @dataclass(frozen=True, slots=True)
 class EditedText(Question[str]):
-    """A text as the user makes it in their editor. ``name`` is the file's: its ending tells editors what it is."""
+    """A text as the user makes it in their editor. ``name`` is the file's: its suffix says the type to editors."""
 
     text: str
     name: str = "text.md"
@@ -174,7 +174,7 @@ class ContextPage(Page):
 
 @dataclass(frozen=True, slots=True)
 class CompactPage(Page):
-    """A compaction that is looked at and edited before it counts. ``boundary`` is where what is summarised ends."""
+    """A compaction that is looked at and edited before it counts. ``boundary`` is where the summarised part ends."""
 
     boundary: int | None = None
     title: str = "The compaction preview"
@@ -198,7 +198,7 @@ class HelpPage(Page):
 
 @dataclass(frozen=True, slots=True)
 class EquipmentLine:
-    """A line of what the agent works with; choosing it switches to ``agent``, "" to nothing."""
+    """A line of the page; choosing it switches to ``agent``, "" to nothing."""
 
     text: str
     agent: str = ""
@@ -206,7 +206,7 @@ class EquipmentLine:
 
 @dataclass(frozen=True, slots=True)
 class EquipmentPage(Page):
-    """Agents, skills, tools and, below these lines, MCP servers; the cursor is on what follows the heading ``at``."""
+    """Agents, skills, tools and, below these lines, MCP servers; the cursor is on the line below the heading ``at``."""
 
     lines: Sequence[EquipmentLine] = ()
     at: str = ""
@@ -284,33 +284,33 @@ def diff_text(files: Sequence[ChangedFile]) -> str:
 
 
 MAX_DIFF_CHARS = 100_000
-"""Characters of a diff that are told where there is no screen."""
+"""Characters of a diff that are printed where there is no screen."""
 
 
 class Frontend:
-    """A screen, an editor, or a run without either: shows what the controller says and answers its questions.
+    """A screen, an editor, or a run without either: shows the controller's messages and answers its questions.
 
-    What is here is for a frontend that has only words, which has to ``say`` and ``ask``: what needs a screen is said
-    or left out.
+    The methods here suit a frontend that has only words, which has to ``say`` and ``ask``: those for a screen print
+    text or do nothing.
     """
 
     has_screen = False
     """Whether it can show every page and ask every question."""
     is_attended = True
-    """Whether somebody is there to be asked."""
+    """Whether a person is there to be asked."""
     keymap: Mapping[str, str] = MappingProxyType({})
-    """The user's own keys, by the name of what they do."""
+    """The user's own keys, by the name of their action."""
 
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
-        """Tell a person one sentence, which stays until something new begins."""
+        """Show one sentence, which stays until something new begins."""
         raise NotImplementedError
 
     def announce(self, message: str, severity: Severity = "information") -> None:
-        """Tell a person one sentence that does not wait for them, wherever they look."""
+        """Show one sentence that does not wait to be read, whatever page is open."""
         self.say(message, severity)
 
     def warn(self, message: str) -> None:
-        """Tell a person one sentence that a run which begins now does not take away."""
+        """Show one sentence that a run which begins now does not take away."""
         self.say(message, "warning")
 
     async def ask(self, question: Question[Answer_co]) -> Answer_co | None:
@@ -368,36 +368,36 @@ class Frontend:
         return False
 
     def toggle_view(self) -> bool:
-        """Show only what the model sees of the conversation, or all of it; return whether it is the former now."""
+        """Show only the part of the conversation the model sees, or all of it; return whether it is the former now."""
         return False
 
     def toggle_panel(self) -> None:
         """Show or hide the side panel."""
 
     def clear_notice(self) -> None:
-        """Take back what ``say`` said last."""
+        """Remove the last message of ``say``."""
 
     def warnings_read(self) -> None:
         """Take note that the user has seen every warning."""
 
-    # -- what is being written --------------------------------------------------------------------------------
+    # -- the prompt ------------------------------------------------------------------------------------------
 
     @property
     def draft(self) -> str:
-        """What stands in the prompt, pasted parts included."""
+        """The prompt's text, pasted parts included."""
         return ""
 
     def set_draft(self, text: str) -> None:
-        """Put a text into the prompt in place of what is there."""
+        """Replace the prompt's text."""
 
     def put_back(self, text: str) -> None:
-        """Put a message back into the prompt, before what is written there."""
+        """Put a message back into the prompt, before the text that is there."""
         self.say(f"Not sent: {text}", "warning")
 
     def restore_message(self, text: str) -> None:
         """Put a message that was taken back into the prompt, in place of the one before; "" only takes that out.
 
-        What the user wrote stays there, after it. ``withdraw_message`` takes it out again.
+        The user's text stays there, after it. ``withdraw_message`` takes it out again.
         """
         if text:
             self.say(f"The message was: {text}")

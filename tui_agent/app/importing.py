@@ -1,4 +1,4 @@
-"""Taking in sessions of files: what each import did, in words, for the command line and the screen."""
+"""Importing sessions from files: the outcome of each import, in words, for the command line and the screen."""
 
 import os
 from collections import Counter
@@ -34,7 +34,7 @@ class Importer:
         """Files and sessions that could not be read."""
 
     def run(self, files: Sequence[Path]) -> Iterator[tuple[Path, Sequence[Imported] | None, list[str]]]:
-        """Yield each file with its sessions and what to say of them, a line each; None where nothing of it was stored.
+        """Yield each file with its sessions and a line to show on each; None where nothing of it was stored.
 
         Of several files those without a conversation are only counted.
         """
@@ -79,27 +79,27 @@ _TOTALS = {
 def summary_of(imported: Imported) -> str:
     name = f"“{one_line(imported.title, 60)}”" if imported.title else "a session"
     short = imported.session_id[-8:]
-    told = f"{name} is already here as {short}; nothing was changed."
+    sentence = f"{name} is already here as {short}; nothing was changed."
     match imported.came:
         case ImportChange.NEW:
-            told = f"Imported {name} ({imported.entries:,} entries, {imported.source}) as {short}."
+            sentence = f"Imported {name} ({imported.entries:,} entries, {imported.source}) as {short}."
         case ImportChange.MORE:
-            told = f"{name} was here as {short} and got {imported.entries:,} more entries."
+            sentence = f"{name} was here as {short} and got {imported.entries:,} more entries."
         case ImportChange.COPY:
-            told = f"{name} went on differently here; the file is a session of its own, {short}."
+            sentence = f"{name} went on differently here; the file is a session of its own, {short}."
         case _:
             pass
     if imported.left_out and imported.came is not ImportChange.KNOWN:
         rows = ", ".join(f"{count}× {one_line(what, 80)}" for what, count in imported.left_out.most_common())
-        told += f" Not taken over: {rows}."
+        sentence += f" Not taken over: {rows}."
     if imported.damaged:
         numbers, count = imported.damaged, len(imported.damaged)
         named = ", ".join(f"{number:,}" for number in numbers[:_NUMBERS_TOLD])
         more = f" and {count - _NUMBERS_TOLD:,} more" if count > _NUMBERS_TOLD else ""
-        told += (
+        sentence += (
             f" {plural(count, 'line')} could not be read and {'was' if count == 1 else 'were'} left out: {named}{more}."
         )
-    return " ".join([told, *map(_with_advice, imported.refused)])
+    return " ".join([sentence, *map(_with_advice, imported.refused)])
 
 
 def _with_advice(said: str) -> str:
@@ -116,19 +116,19 @@ def _why_refused(error: StoreError) -> str:
 
 
 def _of_file(name: str, told: str) -> str:
-    """Return what is told of a file with its name before it; a text that begins with the file's name gets this one."""
+    """Return a message with the file's name before it; one that begins with the file's name gets this one instead."""
     shown, own = one_line(name, 120), one_line(name.rpartition("/")[2], 120)
     return f"{shown}{told.removeprefix(own)}" if told.startswith(own) else f"{shown}: {told}"
 
 
 def import_all(store: Store, path: Path) -> tuple[list[str], list[Imported], int]:
-    """Import a file or every file of a directory; return what to tell, the sessions, and how much failed.
+    """Import a file or every file of a directory; return the lines to show, the sessions, and how many failed.
 
     Raises:
         ImportRefused: there is no file.
     """
     importer, files = Importer(store), files_of(path)
     rows = list(importer.run(files))
-    told = [line for _path, _sessions, lines in rows for line in lines]
+    shown = [line for _path, _sessions, lines in rows for line in lines]
     imported = [one for _path, sessions, _lines in rows for one in sessions or ()]
-    return [*told, *([importer.total()] if len(files) > 1 else [])], imported, importer.failed
+    return [*shown, *([importer.total()] if len(files) > 1 else [])], imported, importer.failed

@@ -1,4 +1,4 @@
-"""What a sent prompt means: a message, a command, or a shell command of the user's."""
+"""The meaning of a sent prompt: a message, a command, or a shell command of the user's."""
 
 import re
 
@@ -34,7 +34,7 @@ Intent = MessageIntent | CommandIntent | ShellIntent
 
 
 def parse(text: str) -> Intent | None:
-    """Return what a prompt asks for, None when it is empty.
+    """Return the intent of a prompt, None when it is empty.
 
     A slash begins a command only at the very first character; a path such as ``/usr/lib is full`` is a message.
     """

@@ -1,4 +1,4 @@
-"""What the commands do that come from files or are about them: the user's own, skills, agents, servers, AGENTS.md."""
+"""The commands that come from files or are about them: the user's own, skills, agents, servers, AGENTS.md."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 
 AGENTS, SKILLS, TOOLS, SERVERS = "Agents", "Skills", "Tools", "MCP servers"
-"""What the agent works with, as the headings of its page."""
+"""The headings of the equipment page."""
 
 
 async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None:
-    """Show what the agent works with on one page, or one part where there is no screen; files as they are now."""
+    """Show the agent's equipment on one page, or one part where there is no screen; files as they are now."""
     ports, count = owner.ports, owner.ports.directory.counter(owner.model).schema
     await ports.read_tool_files()
-    told = {
+    parts = {
         SKILLS: skills_lines(owner.commands()),
         TOOLS: tools_lines(ports.tools, ports.tool_files, count),
     }
     if not controller.frontend.has_screen:
-        controller.show(Report(at, told[at]) if at in told else EquipmentPage())
+        controller.show(Report(at, parts[at]) if at in parts else EquipmentPage())
         return
     lines = [EquipmentLine(Heading(AGENTS))]
     for name, about in kinds_of(owner).items():
         mark = "●" if name == owner.mode else "○"
         lines.append(EquipmentLine(f"  {mark} {name:<14} {one_line(about, 200)}", name))
-    for heading, rows in told.items():
+    for heading, rows in parts.items():
         lines += [EquipmentLine(""), EquipmentLine(Heading(heading))]
         lines += [EquipmentLine(type(row)(f"  {row}")) for row in rows if row]
     lines += [EquipmentLine(""), EquipmentLine(Heading(SERVERS))]
@@ -109,7 +109,7 @@ async def agent(controller: Controller, argument: str) -> None:
 
 @Command("mcp", "show MCP servers: state, tools, log, login", argument="[reload]", needs_screen=True, place=260)
 async def mcp(controller: Controller, argument: str) -> None:
-    """Show the servers; ``reload`` reads settings anew, ``restart NAME`` starts one again."""
+    """Show the servers; ``reload`` rereads the settings, ``restart NAME`` starts one again."""
     owner = controller.open_agent
     word, _, name = argument.partition(" ")
     match word, name.strip():

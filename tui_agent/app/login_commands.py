@@ -1,4 +1,4 @@
-"""What /login and /logout do: take a provider's key, try it at once, keep it, remove it again."""
+"""/login and /logout: take a provider's key, try it at once, keep it, remove it again."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def _take_key(controller: Controller, port: LoginController, row: LoginRow
 
 
 async def _sign_in(controller: Controller, port: LoginController, row: LoginRow, how: str) -> str | None:
-    """Show the provider's page; keep what the browser brings back, or what an entered or pasted code gives."""
+    """Show the provider's page; keep the login from the browser or from an entered or pasted code."""
     show = controller.frontend.copy if how == "elsewhere" else controller.frontend.open_page
     controller.frontend.announce(f"Signing in to {row.name} …")
     try:
@@ -132,7 +132,7 @@ async def _sign_in(controller: Controller, port: LoginController, row: LoginRow,
 async def _wait_for_sign_in(
     controller: Controller, row: LoginRow, attempt: BrowserSignIn | DeviceSignIn
 ) -> Login | None:
-    """Return what a sign-in gives, None when the user went back."""
+    """Return the login of a sign-in, None when the user went back."""
     signing = asyncio.ensure_future(attempt.login())
     question: Question[str]
     if attempt.code:

@@ -51,7 +51,7 @@ class LoginRow:
 
 
 class LoginController:
-    """The keys a user enters in the program. What is no trial reads files or the keyring: call it in a thread.
+    """The keys a user enters in the program. All but trials read files or the keyring: call them in a thread.
 
     ``config`` returns the settings as they are now, ``first_model`` the model a new session would have.
     """
@@ -97,7 +97,7 @@ class LoginController:
         return await try_key(asked, self._place(asked), key)
 
     def keep_key(self, provider: str, key: str | Login) -> str:
-        """Keep a key from now on; return a sentence that says where, and what counts before it.
+        """Keep a key from now on; return a sentence that says where, and which key takes precedence.
 
         Raises:
             LoginError: it can't be kept.
@@ -108,7 +108,7 @@ class LoginController:
         return f"The key is kept in {where}.{before}"
 
     def sign_in(self, provider: str, way: Literal["browser", "device"]) -> "BrowserSignIn | DeviceSignIn":
-        """Return an attempt to sign in, to be entered; what it gives is for ``keep_key``."""
+        """Return an attempt to sign in, to be entered; its login is for ``keep_key``."""
         from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
 
         asked = PROVIDERS[provider]
@@ -126,14 +126,14 @@ class LoginController:
         name, login = PROVIDERS[provider].name if provider in PROVIDERS else provider, self._logins.find(provider)
         if not self._logins.forget(provider):
             return f"No key of {name} was entered."
-        told = [f"The key of {name} is removed."]
+        sentences = [f"The key of {name} is removed."]
         if login is not None and login.client:
             from tui_agent.model.sign_in import sign_out
 
-            told.append(asyncio.run(sign_out(PROVIDERS[provider], login)))
+            sentences.append(asyncio.run(sign_out(PROVIDERS[provider], login)))
         if source := self._source(provider):
-            told.append(f"{source} still gives one.")
-        return " ".join(filter(None, told))
+            sentences.append(f"{source} still gives one.")
+        return " ".join(filter(None, sentences))
 
     def _source(self, provider: str) -> str:
         keys = keys_of(self._config(), self._logins)
@@ -151,7 +151,7 @@ class LoginController:
         return settings.client_id.strip() if settings is not None else ""
 
     def _lacks_client(self, provider: Provider) -> str:
-        """Return a sentence on what signing in to a provider lacks, "" for nothing."""
+        """Return a sentence on the setting that signing in to a provider lacks, "" for none."""
         how = provider.sign_in
         if how is None or how.gives == "key" or self._client(provider):
             return ""

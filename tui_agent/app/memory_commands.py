@@ -1,4 +1,4 @@
-"""What ``/remember`` and ``/forget`` do: the project's notes, which stand in the head of every session."""
+"""``/remember`` and ``/forget``: the project's notes, which stand in the head of every session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be done: modes, rules, and what becomes of a plan that was made in plan mode."""
+"""Permissions: modes, rules, and the outcome of a plan that was made in plan mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model and how much it thinks: ``/model``, ``/effort``, how a conversation fits, what reading it anew costs."""
+"""The model and how much it thinks: ``/model``, ``/effort``, how a conversation fits, the cost of rereading it."""
 
 import asyncio
 from typing import TYPE_CHECKING, Final
@@ -55,13 +55,13 @@ async def choose_model(controller: "Controller", name: str) -> bool:
 
 
 def reread_price(controller: "Controller", model: str, cached: int) -> str:
-    """Return ", about $0.25 more" for tokens that are read anew; "" where that is less than a cent, or unknown."""
+    """Return ", about $0.25 more" for tokens that are read again; "" where that is less than a cent, or unknown."""
     dollars = controller.services.reread_cost(model, cached)
     return f", about {money(dollars)} more" if dollars and dollars >= 0.01 else ""
 
 
 async def may_reread(controller: "Controller", agent: "Agent", what: str, model: str) -> bool:
-    """Whether a switch may go ahead; asked only where it makes ``cache.warn_tokens`` be read anew by ``model``.
+    """Whether a switch may go ahead; asked only where it makes ``model`` reread ``cache.warn_tokens``.
 
     ``what`` is the switch as a question: "Switch to opus?".
     """
@@ -81,7 +81,7 @@ async def may_reread(controller: "Controller", agent: "Agent", what: str, model:
 
 
 async def use_model(controller: "Controller", model: str) -> bool:
-    """Use a model from the next request on, and at the next start; what does not fit it is asked about first.
+    """Use a model from the next request on, and at the next start; asks first if the conversation does not fit it.
 
     Returns whether the model changed.
     """
@@ -146,7 +146,7 @@ async def _ask(controller: "Controller", agent: "Agent", model: str, ahead: "Swi
 
 
 def _told(controller: "Controller", model: str, ahead: "SwitchAhead") -> str:
-    """Return what the next request comes to; all of it is read anew by a model that has not seen it."""
+    """Return the size of the next request; a model that has not seen it reads all of it."""
     dollars = controller.services.reread_cost(model, ahead.pruned)
     price = f", about {money(dollars)} more than from a cache" if dollars and dollars >= 0.01 else ""
     pruned = f", {tokens(ahead.pruned)} with old outputs cleared" if ahead.pruned < ahead.after.total else ""
@@ -200,9 +200,9 @@ def use_effort(controller: "Controller", agent: "Agent", effort: Effort | None) 
     if now.shortfall is not None or now.level == before:
         return
     when = "step" if agent.running else "request"
-    told = f"Effort {now.level or DEFAULT_EFFORT} from the next {when} on."
+    sentence = f"Effort {now.level or DEFAULT_EFFORT} from the next {when} on."
     if cached := agent.inspector.cached_tokens():
         # OpenAI's and Anthropic's caches are kept apart for each level.
         price = reread_price(controller, agent.model, cached)
-        told += f" The provider may read {tokens(cached)} tokens anew{price}: most keep a cache for each level."
-    controller.say(told)
+        sentence += f" The provider may read {tokens(cached)} tokens anew{price}: most keep a cache for each level."
+    controller.say(sentence)

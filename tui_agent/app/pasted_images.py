@@ -26,7 +26,7 @@ _BEGINNINGS = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpg"), (b"GIF8"
 
 
 def image_suffix(data: bytes) -> str:
-    """Return the suffix of an image's format by its first bytes, "" for what providers take as none."""
+    """Return the suffix of an image's format by its first bytes, "" for formats that providers do not take."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "webp"
     return next((suffix for beginning, suffix in _BEGINNINGS if data.startswith(beginning)), "")

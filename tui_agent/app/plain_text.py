@@ -1,4 +1,4 @@
-"""What the model wrote in one line without the marks of Markdown, for lists that show a line of it."""
+"""The model's text in one line without the marks of Markdown, for lists that show a line of it."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ _CALL: Final = LazyPattern(r'(^| · )(\w+) \{(?:"\w+": "((?:[^"\\]|\\.)*))?.*?(?
 
 
 def plain(text: str) -> str:
-    """Return a line of Markdown as it reads when it is rendered; what is in backticks stays as it is."""
+    """Return a line of Markdown as it reads when it is rendered; text in backticks stays as it is."""
     text = _FENCE.sub("", _LEAD.sub("", text.strip()))
     prose = _tabular if _RULE.search(text) else _prose
     parts: list[str] = []

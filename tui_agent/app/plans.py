@@ -1,4 +1,4 @@
-"""What a compaction or a prune would do, in words. Pure."""
+"""The plan of a compaction or a prune, in words. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | None = None) -> str:
-    """Return what a compaction summarises, what it keeps, and what it comes to at most.
+    """Return what a compaction summarises, what it keeps, and the size afterwards at most.
 
-    ``forecast`` is what it comes to without the model's summary, ``dollars`` what writing that costs at most.
+    ``forecast`` is the size without the model's summary, ``dollars`` the most that writing it costs.
     """
     goes = (*plan.history, *plan.turn_prefix)
     kept = [entry for entry in plan.kept if entry.is_sent]

@@ -39,7 +39,7 @@ START, LEAVE = "start", "leave"
 class RaceWish:
     """A race as a person asks for it, in words.
 
-    ``start`` None is where the conversation stands; ``check`` None is what is remembered for the project, "" is none.
+    ``start`` None is where the conversation stands; ``check`` None is the one remembered for the project, "" is none.
     """
 
     prompt: str
@@ -54,7 +54,7 @@ class RaceWish:
 
 
 def read_wish(text: str) -> RaceWish:
-    """Return what ``/race`` was asked for; raises a `CommandError` where that can't be understood."""
+    """Parse the argument of ``/race``; raises a `CommandError` where it can't be understood."""
     head, separator, prompt = text.partition(" -- ") if " -- " in text else text.partition("\n")
     if not separator or not prompt.strip():
         raise CommandError(f"There is no prompt. Write: {USAGE}")
@@ -106,7 +106,7 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
     parts = await load_parts(controller, wish.prompt)
     check = wish.check if wish.check is not None else controller.services.check_command(agent.ports.project)
     specs = await asyncio.to_thread(runner_specs, controller, wish.runners)
-    await agent.warm()  # what all begin with is told before the start
+    await agent.warm()  # the size all begin with is shown before the start
     return RaceOrder(wish.prompt, parts, specs, start, check.strip(), wish.pick, wish.cost)
 
 
@@ -172,7 +172,7 @@ def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
     return RacePrice(len(order.specs), each, prefix, total, alike=alike)
 
 
-# -- what is done with one ----------------------------------------------------------------------------------------
+# -- after a race ------------------------------------------------------------------------------------------------
 
 
 async def begin(controller: Controller, order: RaceOrder) -> Race:
@@ -216,7 +216,7 @@ async def look_after(controller: Controller, race: Race) -> None:
 
 
 async def take(controller: Controller, number: int, over: RaceEntry | None = None) -> None:
-    """Go on with what a runner did: the conversation and the files; the other branches stay where they are.
+    """Go on with a runner's work: the conversation and the files; the other branches stay where they are.
 
     After the race it goes to the branch of a runner of the last one that began on the path; ``over`` is another one.
     """
@@ -232,10 +232,10 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
         await race.finish(number)
         controller.race = None
     saved = f" Stopping the others early saved about {money(race.saved)}." if race is not None and race.saved else ""
-    # A screen shows the newest sentence only: what is not the runner's has to be in this one.
+    # A screen shows the newest sentence only: the files that are not the runner's have to be in this one.
     kept = f" These files stay as they were: {one_line(', '.join(stay), 200)}." if stay else ""
-    told = f"Took {name}.{kept}{saved} /undo takes that back; the others are branches in /tree."
-    controller.say(told, "warning" if stay else "information")
+    sentence = f"Took {name}.{kept}{saved} /undo takes that back; the others are branches in /tree."
+    controller.say(sentence, "warning" if stay else "information")
     controller.frontend.refresh_facts()
 
 
@@ -248,7 +248,7 @@ async def drop(controller: Controller) -> None:
 
 
 async def merge(controller: Controller, number: int) -> None:
-    """Tell the conversation what a runner found, as a summary; its files stay where they are."""
+    """Add a summary of a runner's findings to the conversation; its files stay where they are."""
     agent = controller.idle_agent
     name, leaf = _branch(controller, number)
     controller.say(f"Summarising what {name} found …")
@@ -264,10 +264,10 @@ async def compare(controller: Controller) -> None:
     if not race.over.is_set():
         raise CommandError("Runners still work: compare them when they are done, or stop them with /race stop.")
     controller.say("Comparing the changes …")
-    told = await ask(race)
-    if not told:
+    text = await ask(race)
+    if not text:
         raise CommandError("There is nothing to compare: fewer than two runners changed something.")
-    controller.show(Report("How the changes differ", told.splitlines()))
+    controller.show(Report("How the changes differ", text.splitlines()))
 
 
 async def steer(controller: Controller, number: int, text: str) -> None:
@@ -292,7 +292,7 @@ def show(controller: Controller) -> None:
 
 
 def answer_of(session: Session, row: RaceRunner) -> str:
-    """Return what a runner answered last, "" when it did not."""
+    """Return a runner's last answer, "" when there is none."""
     from tui_agent.session.entries import AssistantEntry
 
     if row.leaf is None or row.root is None:

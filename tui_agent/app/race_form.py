@@ -1,4 +1,4 @@
-"""What a race is to be like, asked one by one: the task, who runs, the check, the limit, and which one is taken."""
+"""The form of a race, asked one by one: the task, who runs, the check, the limit, and which one is taken."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def ask_for_order(
 ) -> RaceOrder | None:
     """Return the order that one begins with as the user wants it, None when they went back.
 
-    ``here`` is what a runner is like where it names nothing else; ``price`` says what an order costs at most.
+    ``here`` has the defaults of a runner; ``price`` says the most an order can cost.
     """
     at = "start"
     while True:
@@ -98,7 +98,7 @@ async def _limit(controller: Controller, cost: float | None) -> float | None:
 async def _change(
     controller: Controller, order: RaceOrder, place: int, here: RunnerSpec, modes: Sequence[str]
 ) -> list[RunnerSpec]:
-    """Return what stands in a runner's place then: itself, changed or not, or nothing."""
+    """Return the replacement of a runner: itself, changed or not, or nothing."""
     spec, number = order.specs[place], f"runner {place + 1}"
     answers = [("model", "Another model"), ("effort", "Another effort"), ("mode", "Another mode or agent")]
     answers.append(("context", "What it sees of the conversation"))

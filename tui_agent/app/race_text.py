@@ -1,4 +1,4 @@
-"""Races in words: the table of a result, and what a race can cost before it starts. Pure."""
+"""Races in words: the table of a result, and the possible cost before the start. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATE_MARKS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RacePrice:
-    """What a race can cost, in US dollars; None where nobody knows. ``prefix`` is tokens all runners begin with."""
+    """The possible cost of a race, in US dollars; None if unknown. ``prefix`` is tokens all runners begin with."""
 
     runners: int
     each: float | None
@@ -68,9 +68,9 @@ def ranked(rows: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
 
 
 def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
-    """Return what a table says of a runner: state, check, changes, steps, tokens, cost, time.
+    """Return a runner's cells in the table: state, check, changes, steps, tokens, cost, time.
 
-    What is ``streamed`` at this moment is counted roughly.
+    The text ``streamed`` at this moment is counted roughly.
     """
     check = "" if row.check is None else "not run" if row.check.exit_code is None else f"exit {row.check.exit_code}"
     return (
@@ -85,10 +85,10 @@ def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
 
 
 def race_lines(rows: Sequence[RaceRunner], taken: int | None = None) -> list[str]:
-    told = [(number, row, (f"{number}", row.name, *cells(row))) for number, row in ranked(rows)]
-    widths = [max(len(line[at]) for _, _, line in told) for at in range(len(told[0][2]))] if told else []
+    table = [(number, row, (f"{number}", row.name, *cells(row))) for number, row in ranked(rows)]
+    widths = [max(len(line[at]) for _, _, line in table) for at in range(len(table[0][2]))] if table else []
     lines: list[str] = []
-    for number, row, line in told:
+    for number, row, line in table:
         text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         lines.append(f"{text}  ← taken" if number == taken else text)
         if row.problem:

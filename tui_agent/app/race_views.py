@@ -1,4 +1,4 @@
-"""What the page of a race shows and does: of the one that goes on, and of one that is over."""
+"""The content and actions of a race's page: of the running one, and of one that is over."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def _call_line(tool: str, arguments: str) -> str:
 
 
 class RaceView:
-    """A race with what one can ask of it. Runners are named by their numbers, counted from 1.
+    """A race and its actions. Runners are named by their numbers, counted from 1.
 
-    Whatever is asked raises a `UserFacingError` where it can't be done.
+    An action raises a `UserFacingError` where it can't be done.
     """
 
     def __init__(self, controller: Controller, race: Race | RaceEntry) -> None:
         self._controller = controller
         self._entry = race if isinstance(race, RaceEntry) else None
         self._race = None if isinstance(race, RaceEntry) else race
-        told = race if isinstance(race, RaceEntry) else race.order
-        self.prompt = told.prompt
-        self.check = told.check
-        self._start = told.start
+        order = race if isinstance(race, RaceEntry) else race.order
+        self.prompt = order.prompt
+        self.check = order.check
+        self._start = order.start
 
     @property
     def is_past(self) -> bool:
@@ -73,7 +73,7 @@ class RaceView:
         return runner.leaf
 
     def now(self) -> RaceView:
-        """Return what to show instead once the race is written down; until then itself."""
+        """Return the view to show instead once the race is written down; until then itself."""
         if self.is_past or self._controller.race is self._race:
             return self
         entry = newest(self._controller.open_agent.session.active_path(), RaceEntry)
@@ -109,7 +109,7 @@ class RaceView:
         )
 
     def streamed(self, number: int) -> str:
-        """Return what a runner's model writes at this moment; "" between its answers."""
+        """Return the text a runner's model writes at this moment; "" between its answers."""
         agent = None if self._race is None else self._race.runner(number).agent
         live = agent.live if agent is not None else None
         if live is None:
@@ -118,7 +118,7 @@ class RaceView:
         return "\n".join(filter(None, (live.text or live.reasoning, *calls)))
 
     def written(self, number: int) -> str:
-        """Return the newest of what a runner wrote and called; of one that is past its answer."""
+        """Return a runner's newest texts and calls; of a past race its answer."""
         agent = None if self._race is None else self._race.runner(number).agent
         if agent is None:
             return race_commands.answer_of(self._controller.open_agent.session, self.runners[number - 1])
@@ -130,7 +130,7 @@ class RaceView:
         return "\n".join(filter(None, reversed(lines)))
 
     async def diff(self, number: int, other: int | None) -> None:
-        """Show what a runner changed since the start, or what is otherwise in its files than in another's."""
+        """Show a runner's changes since the start, or how its files differ from another's."""
         old = self._start if other is None else self._leaf(other)
         files = await self._controller.open_agent.files.diff_between(old, self._leaf(number))
         name = self.runners[number - 1].name
@@ -152,7 +152,7 @@ class RaceView:
         return True
 
     async def merge(self, number: int) -> None:
-        """Have a summary of what a runner found told where the conversation stands."""
+        """Add a summary of a runner's findings where the conversation stands."""
         await self._controller.idle_agent.navigator.merge(self._leaf(number))
 
     async def steer(self, number: int, text: str) -> None:

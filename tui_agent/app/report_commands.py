@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TODO_MARKS: Mapping[str, str] = {"pending": "○", "in_progress": "◐", "done": "●", "cancelled": "–"}
 """Marks of the states of a to-do."""
 NAME_CELLS = 19
-"""Cells for the name of a command; what it does stands below a longer one."""
+"""Cells for the name of a command; the help stands below a longer one."""
 _STATES: Mapping[str, str] = {"in_progress": "  (now)", "cancelled": "  (cancelled)"}
 
 

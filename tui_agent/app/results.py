@@ -1,4 +1,4 @@
-"""The result of a session: what it changed in the project, as a patch or as a commit on a branch of its own."""
+"""The result of a session: its changes to the project, as a patch or as a commit on a branch of its own."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -79,7 +79,7 @@ class ResultError(UserFacingError):
 
 @dataclass(frozen=True, slots=True)
 class SessionResult:
-    """What a session changed on the path to one entry. Blocks on files and git: make and use it in a thread."""
+    """A session's changes on the path to one entry. Blocks on files and git: make and use it in a thread."""
 
     session: Session
     leaf: int | None
@@ -88,7 +88,7 @@ class SessionResult:
     left_out: Sequence[Conflict]
     """Files whose content is not known, with the reason."""
     mixed: Sequence[str]
-    """Files in which somebody else changed the same lines in between; their changes could not be separated."""
+    """Files in which others changed the same lines in between; their changes could not be separated."""
     omitted: int
     """Files that changed too and are not recorded: there were too many."""
 
@@ -121,7 +121,7 @@ class SessionResult:
         return bool(self.files)
 
     def write(self, target: str) -> str:
-        """Write the result to a file, or commit it to ``branch:NAME``; return a sentence that says what was done.
+        """Write the result to a file, or commit it to ``branch:NAME``; return a sentence on the outcome.
 
         Raises:
             ResultError: the session changed no file, or the file can't be written.
@@ -148,7 +148,7 @@ class SessionResult:
         title = one_line(info.title or info.first_message or "Work of a session", _SUBJECT_CHARS)
         path = reversed(self.session.path(self.leaf))
         answers = (entry.text.strip() for entry in path if isinstance(entry, AssistantEntry))
-        # A line that begins with "#" is a comment where somebody edits the message.
+        # A line that begins with "#" is a comment when a person edits the message.
         lines = next(filter(None, answers), "").splitlines()
         answer = "\n".join(line.lstrip("# ") if line.startswith("#") else line for line in lines)
         if len(answer) > _SUMMARY_CHARS:
@@ -156,7 +156,7 @@ class SessionResult:
         return "\n\n".join(filter(None, [title, answer, f"Tui-Agent-Session: {info.id}#{self.leaf}"])) + "\n"
 
     def remarks(self, done: Committed | None = None) -> str:
-        """Return what is not in the result, or not only the session's, as sentences; "" for nothing."""
+        """Return changes that are not in the result, or not only the session's, as sentences; "" for nothing."""
         left_out = {conflict.path: conflict.reason for conflict in self.left_out}
         left_out |= dict(done.left_out) if done is not None else {}
         mixed = (*self.mixed, *(done.mixed if done is not None else ()))

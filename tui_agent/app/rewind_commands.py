@@ -64,7 +64,7 @@ async def carry_out(
 ) -> list[str]:
     """Move (see ``Navigator.move``) and restore files, None to keep them; undoing the move does likewise.
 
-    Returns the paths that stay as they are though they should have changed; the user was told why.
+    Returns the paths that stay as they are though they should have changed; the user was shown why.
     """
     await agent.navigator.move(move, focus=focus, progress=progress)
     agent.files.along[frozenset((move.from_id, move.leaf))] = files is not None
@@ -136,7 +136,7 @@ async def put_files_back(controller: Controller, agent: Agent, plan: RestorePlan
 
 
 def _messages(agent: Agent) -> list[UserEntry]:
-    """Return what the user said on the path, newest first."""
+    """Return the user's messages on the path, newest first."""
     from tui_agent.session.entries import UserEntry
 
     session = agent.session

@@ -1,4 +1,4 @@
-"""How what the agent is doing now changes with each of its events. Pure."""
+"""How the agent's activity changes with each of its events. Pure."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What the agent is doing now, and how the screen says it. Pure."""
+"""The agent's current activity, and its words on the screen. Pure."""
 
 from enum import StrEnum
 
@@ -7,7 +7,7 @@ from tui_agent.lazy import dataclass
 
 
 class Phase(StrEnum):
-    """The kinds of state the status line tells apart."""
+    """The kinds of state the status line distinguishes."""
 
     IDLE = "idle"
     WAITING = "waiting"
@@ -24,7 +24,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """What goes on, and since when (seconds, the caller's clock)."""
+    """The activity, and since when (seconds, the caller's clock)."""
 
     phase: Phase = Phase.IDLE
     since: float = 0.0

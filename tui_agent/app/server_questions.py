@@ -1,4 +1,4 @@
-"""What MCP servers ask a person: forms field by field, and pages to visit."""
+"""Questions of MCP servers to a person: forms field by field, and pages to visit."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 _MESSAGE_CHARS, _MESSAGE_LINES = 600, 8
-"""What is shown of a text beside a question, so that the answers are on a small screen too."""
+"""The most characters and lines of a text beside a question, so that a small screen has room for the answers."""
 _TITLE_CHARS = 300
 """Characters of the names of a form's fields."""
 _SKIP = "\0skip"
 
 
 async def ask(controller: Controller, question: ServerQuestion) -> Answer:
-    """Ask a person what a server wants to know; going back answers nothing, which is a cancel."""
+    """Ask a person a server's question; going back answers nothing, which is a cancel."""
     match question:
         case ServerForm():
             return await _form(controller, question)
@@ -39,10 +39,10 @@ async def _form(controller: Controller, form: ServerForm) -> Answer:
     needed = [field.title for field in form.fields if field.required]
     others = [field.title for field in form.fields if not field.required]
     parts = [("Needed", needed), ("May be left out", others)]
-    told = "\n".join(f"{what}: {one_line(', '.join(titles), _TITLE_CHARS)}" for what, titles in parts if titles)
+    details = "\n".join(f"{what}: {one_line(', '.join(titles), _TITLE_CHARS)}" for what, titles in parts if titles)
     asked = f"The MCP server {form.server} asks: {one_line(form.message, 300)}"
     answers = [("accept", "Answer" if form.fields else "Yes"), ("decline", "Decline: it is told that you won't say")]
-    decision = await controller.ask(Choice(visible(asked), answers, visible(told)))
+    decision = await controller.ask(Choice(visible(asked), answers, visible(details)))
     if decision != "accept":
         return Answer("decline" if decision == "decline" else "cancel")
     values: dict[str, Value] = {}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class OpenHow(StrEnum):
-    """How to open a session somebody else may hold."""
+    """How to open a session that another program may hold."""
 
     OPEN = "open"
     READ_ONLY = "read_only"
@@ -82,19 +82,19 @@ class AppServices(Protocol):
     state_dir: Path
     """Where copies that no clipboard took are saved."""
     warnings: Sequence[str] = ()
-    """What is odd about the settings and arguments, to be told at the start."""
+    """Oddities of the settings and arguments, to be shown at the start."""
     logins: LoginController
     """The keys a user enters in the program."""
 
     clock: Callable[[], float]
     """Returns the seconds since the epoch."""
     on_ready: Callable[[], None]
-    """Starts what is slow; called once after the first paint."""
+    """Starts the slow parts; called once after the first paint."""
 
     # -- sessions -------------------------------------------------------------------------------------------------
 
     open_session: Callable[[OpenRequest], Session]
-    """Opens what is asked for.
+    """Opens or creates a session.
 
     Raises:
         SessionHeld: another live program has it, and the request doesn't say what to do then.
@@ -119,7 +119,7 @@ class AppServices(Protocol):
     doctor: Callable[[], Sequence[str]]
     """Returns the lines of ``tui-agent doctor``; call it in a thread."""
     trust_question: Callable[[], ProjectState | None]
-    """Returns what the project brings along, when the user has not answered yet whether it may act."""
+    """Returns the project's extensions, when the user has not answered yet whether they may act."""
     answer_trust: Callable[[str | None], None]
     """Takes the answer, ``trusted``, ``refused`` or None, before a session is opened."""
     forget_rule: Callable[[Rule], str | None]
@@ -127,7 +127,7 @@ class AppServices(Protocol):
     keep_rule: Callable[[Rule], str | None]
     """Keeps a permission rule in the user's configuration; returns why that can't be done."""
     check_command: Callable[[Path], str]
-    """Returns the command that checks what was done in a project, "" when none is remembered."""
+    """Returns the command that checks the work in a project, "" when none is remembered."""
     keep_check: Callable[[Path, str], None]
     """Remembers the command for a project, in the user's file.
 
@@ -140,14 +140,14 @@ class AppServices(Protocol):
     models: Callable[[], Sequence[ModelRow]]
     """Lists the models of the catalog, those that can be used first; call it in a thread."""
     ask_servers: Callable[[str | None], Awaitable[Sequence[str]]]
-    """Asks the servers that know what the catalog can't for their models, or only the one of a model.
+    """Asks the servers whose models the catalog can't know for them, or only the one of a model.
 
     One model's server is asked when nothing is known of it or that is a day old. Returns how it went, a line each.
     """
     judge_model: Callable[[str], NameVerdict | None]
-    """Returns what can be said of a model's name; call it in a thread."""
+    """Returns a verdict on a model's name; call it in a thread."""
     reread_cost: Callable[[str, int], float | None]
-    """Returns what a model's reading tokens anew costs more than from the provider's cache, in US dollars."""
+    """Returns the extra cost of a model's reading tokens without the provider's cache, in US dollars."""
     price: Callable[[str, Reported], float | None]
     provider_keys: Callable[[], Mapping[str, str]]
     """Returns where the key of each provider that can be used comes from, by the provider's name."""
@@ -156,7 +156,7 @@ class AppServices(Protocol):
     find_servers: Callable[[], Awaitable[Sequence[LocalServer]]]
     """Looks for model servers on this machine and at the addresses of the settings; only when the user asks."""
     use_server: Callable[[LocalServer, str], str]
-    """Puts a server's model into the configuration and returns its id; what the server says of it is no setting."""
+    """Puts a server's model into the configuration and returns its id; the server's facts about it are no settings."""
 
     # -- files ----------------------------------------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class AppServices(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FirstView:
-    """What the application shows first.
+    """The application's first screen.
 
     ``prompt`` is sent at once when ``screen`` is "main". "welcome" and "sessions" lie over the main screen.
     """

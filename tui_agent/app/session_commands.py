@@ -1,4 +1,4 @@
-"""What the commands about sessions do: open, fork, rename, label, choose a model, go about in the tree, leave."""
+"""The commands about sessions: open, fork, rename, label, choose a model, go about in the tree, leave."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def label(controller: Controller, argument: str) -> None:
 
 @Command("tree", "show all branches of this session", key="ctrl+t", place=40)
 async def tree(controller: Controller, argument: str) -> None:
-    """Show all branches of the session, the cursor at the leaf or at an entry (``#412``); ``--json`` tells them."""
+    """Show all branches of the session, the cursor at the leaf or at an entry (``#412``); ``--json`` prints them."""
     session = controller.open_agent.session
     entry = argument.removeprefix("#")
     at = int(entry) if entry.isdigit() else None
@@ -98,7 +98,7 @@ async def retry(controller: Controller, _argument: str) -> None:
 
 
 async def block_action(controller: Controller, action: str, entry_id: int) -> None:
-    """Do what a block of the conversation offers: open its whole output, retry, undo, restore."""
+    """Run an action that a block of the conversation offers: open its whole output, retry, undo, restore."""
     from tui_agent.app import context_commands, undo_commands
 
     match action:

@@ -1,4 +1,4 @@
-"""What ``/tree``, ``/context``, ``/cost`` and ``/compact --preview`` say where there is no screen, as lines or JSON."""
+"""Output of ``/tree``, ``/context``, ``/cost`` and ``/compact --preview`` without a screen, as lines or JSON."""
 
 import json
 from collections.abc import Mapping

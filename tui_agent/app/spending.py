@@ -1,4 +1,4 @@
-"""What a session has cost, all branches, those that were undone too: by branch, model, kind, step and day. Pure."""
+"""The cost of a session, all branches, those that were undone too: by branch, model, kind, step and day. Pure."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -14,22 +14,22 @@ from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
 Price = Callable[[str, Reported], float | None]
-"""Returns what a model takes for a request, in US dollars; None when its prices are unknown."""
+"""Returns the price of a request to a model, in US dollars; None when its prices are unknown."""
 
 
 class Purpose(StrEnum):
-    """What money was spent on."""
+    """The purposes money was spent on."""
 
     ANSWERS = "answers"
     SUMMARIES = "summaries"
     SUBAGENTS = "subagents"
     TITLES = "titles and other"
-    """What was added to the session's cost without an entry."""
+    """Costs added to the session without an entry."""
 
 
 @dataclass(slots=True)
 class Spent:
-    """What some requests amount to: tokens as reported, US dollars. ``saved`` is what the provider's cache saved."""
+    """Sums over some requests: tokens as reported, US dollars. ``saved`` is what the provider's cache saved."""
 
     requests: int = 0
     input: int = 0
@@ -60,7 +60,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What a session has cost. ``branches`` are keyed by where they part from the current path; 0 is that path.
+    """The cost of a session. ``branches`` are keyed by where they part from the current path; 0 is that path.
 
     ``steps`` are the session's own requests, oldest first; ``days`` are those on which something was spent, local.
     """
@@ -81,7 +81,7 @@ def spending(
     price: Price,
     beside: Collection[int] = (),
 ) -> Spending:
-    """Add up what a session has cost.
+    """Add up the cost of a session.
 
     ``records`` are its requests, all branches, ``beside`` those of them that subagents made; ``subagents`` are those
     of subagents in sessions of their own, whose cost is part of ``side_cost``; ``departures`` where the branches of
@@ -103,7 +103,7 @@ def spending(
 
 
 def _add(found: Spending, record: RequestRecord, purpose: Purpose, price: Price) -> float:
-    """Add a request to all sums but a branch's; returns what the cache saved of it."""
+    """Add a request to all sums but a branch's; returns the dollars the cache saved."""
     without = price(record.model, Usage(input=record.prompt, output=record.output)) if record.cache_read else None
     paid = price(record.model, record) if without is not None else None
     saved = without - paid if without is not None and paid is not None else 0.0
@@ -119,7 +119,7 @@ def _add(found: Spending, record: RequestRecord, purpose: Purpose, price: Price)
 def look_up(
     session: Session, store: Store, records: Sequence[RequestRecord], departures: Mapping[int, int], price: Price
 ) -> tuple[Spending, dict[int, str]]:
-    """Return what a session has cost, and how its left branches begin; any thread may call it.
+    """Return a session's cost, and how its left branches begin; any thread may call it.
 
     ``records`` and ``departures`` are `Session.requests` and `Session.departures` of them.
     """

@@ -1,4 +1,4 @@
-"""What goes on in a session: one page of facts, what changed in files, the background jobs."""
+"""The status of a session: one page of facts, the changes to files, the background jobs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from tui_agent.session.session import Session
 
 TAIL_CHARS = 2_000
-"""Characters of a job's output that are told where there is no page for it."""
+"""Characters of a job's output that are printed where there is no page for it."""
 
 
 COST = "Cost"
-"""The heading of what was spent."""
+"""The heading of the cost."""
 
 
 @Command("status", "show model, mode, sandbox, context and cost on one page", place=310, yields=True)
@@ -46,7 +46,7 @@ async def show_status(controller: Controller, agent: Agent, at: str = "") -> Non
 
 
 async def look_up_spending(controller: Controller, session: Session) -> tuple[Spending, dict[int, str]]:
-    """Return what a session has cost, and how its left branches begin. Read in a thread: that can take a second."""
+    """Return a session's cost, and how its left branches begin. Read in a thread: that can take a second."""
     from tui_agent.app.spending import look_up
 
     services = controller.services
@@ -100,7 +100,7 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     costs, side = agent.session.reader.costs(), info.side_cost
     on_path = sum(costs.get(entry_id, 0.0) for entry_id in agent.session.path_outline().ids)
     asked = agent.session.reader.requests()
-    # What is free costs nothing; what has no price may.
+    # Free requests cost nothing; those without a price may.
     known = bool(costs or side) or (asked and all(request.cost is not None for request in asked))
     without = "unknown" if asked else "nothing yet"
     yield _row("this branch", money(on_path) if known else without)

@@ -1,4 +1,4 @@
-"""What each standing looks like, in the margin, the tree, the map and the gauge alike."""
+"""The mark of each standing, in the margin, the tree, the map and the gauge alike."""
 
 from typing import Final
 

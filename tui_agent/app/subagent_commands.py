@@ -1,4 +1,4 @@
-"""Going into what a subagent does or did, and from a session to the one it came from."""
+"""Entering a subagent's conversation, and from a session the one it came from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def enter(controller: Controller, entry_id: int, call_id: str) -> None:
-    """Show what an entry leads to: a race that is over, or the subagent of a task, at work or finished."""
+    """Open the target of an entry: a race that is over, or the subagent of a task, at work or finished."""
     from tui_agent.session.entries import RaceEntry, ToolResultEntry
 
     if controller.agent is None:
@@ -37,7 +37,7 @@ async def enter(controller: Controller, entry_id: int, call_id: str) -> None:
 
 
 def show_subagent(controller: Controller, result: ToolResultEntry) -> None:
-    """Show what the subagent did that a result is from: on a branch of this session, or in a session of its own."""
+    """Show the work of the subagent that a result is from: on a branch of this session, or in a session of its own."""
     if result.metadata.branch is not None:
         show_branch(controller, result.metadata.branch)
     elif result.metadata.session is not None and controller.agent is not None:

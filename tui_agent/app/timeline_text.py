@@ -1,4 +1,4 @@
-"""The steps of a path in words and as what is plotted. Pure."""
+"""The steps of a path in words and as plotted values. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ MARKS: dict[Mark, str] = {
     Mark.MISS: "×",
     Mark.EDIT: "•",
 }
-"""The character that stands for what happened before a step."""
+"""The characters for events before a step."""
 _WEIGHTS = {MARKS[mark]: len(MARKS) - place for place, mark in enumerate(Mark)}
 _LEAST_SHARE = 4
 """A plot stands for the window as long as at least this part of it, one in so many, was ever used."""
@@ -45,7 +45,7 @@ def heading(steps: Sequence[Step], at: int) -> str:
 
 
 def step_words(step: Step, dollars: float | None) -> list[str]:
-    """Return what is known of a request that was answered; ``dollars`` is what its cache miss cost more."""
+    """Return the facts on a request that was answered; ``dollars`` is the extra cost of its cache miss."""
     share = f"{step.cached / step.total:.0%} read from the cache" if step.total and step.cached else "nothing cached"
     price = money(step.cost) if step.cost is not None else ""
     answered = f"{tokens(step.answered)} answered" if step.answered else ""
@@ -68,8 +68,8 @@ def change_words(change: MapChange) -> str:
         parts.append(f"{len(less)} {states} −{tokens(freed)}{_span([after for _, after in less])}")
     if len(less) < len(change.changed):
         parts.append(f"{len(change.changed) - len(less)} pinned or restored")
-    told = " · ".join(filter(None, parts))
-    return f"Since the step before: {told}." if told else "The same as the step before."
+    changes = " · ".join(filter(None, parts))
+    return f"Since the step before: {changes}." if changes else "The same as the step before."
 
 
 def _counted(blocks: Sequence[ContextBlock]) -> str:

@@ -1,4 +1,4 @@
-"""``/export``, ``/import`` and ``/result``: sessions and what they changed leave the program, and sessions come in."""
+"""``/export``, ``/import`` and ``/result``: sessions and their changes leave the program, and sessions come in."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ async def import_(controller: Controller, argument: str) -> None:
         return
     path = _place(controller, argument.strip("\"'"))
     controller.say(f"Importing {short_path(path)} …")
-    told, imported, failed = await asyncio.to_thread(import_all, controller.services.store, path)
+    lines, imported, failed = await asyncio.to_thread(import_all, controller.services.store, path)
     severity: Severity = "warning" if failed else "information"
-    if len(told) > 1:
-        controller.say(one_line(told[-1], 200), severity)
-        controller.show(Report("Imported", [visible(line) for line in told]))
+    if len(lines) > 1:
+        controller.say(one_line(lines[-1], 200), severity)
+        controller.show(Report("Imported", [visible(line) for line in lines]))
         return
     hint = f" /sessions {imported[0].session_id[-8:]} opens it." if len(imported) == 1 else ""
-    controller.say(" ".join(told) + hint, severity)
+    controller.say(" ".join(lines) + hint, severity)
 
 
 def _place(controller: Controller, text: str) -> Path:
@@ -156,7 +156,7 @@ async def session_result(controller: Controller) -> SessionResult | None:
 
 
 async def write_result(controller: Controller, found: SessionResult, target: str) -> None:
-    """Write a result to a file, relative to the session's directory, or to ``branch:NAME``; say what was written."""
+    """Write a result to a file, relative to the session's directory, or to ``branch:NAME``; report it."""
     from tui_agent.app.results import BRANCH
 
     place = target if target.startswith(BRANCH) else str(controller.cwd / target)

@@ -1,4 +1,4 @@
-"""What ``/undo`` and ``/redo`` do: the newest thing that was done is taken back, and brought again."""
+"""``/undo`` and ``/redo``: take back the newest thing that was done, and do it again."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def undo_entry(controller: Controller, entry_id: int) -> None:
 
 
 def _typed(session: Session, step: Step | None) -> str | None:
-    """Return what the user typed for a turn, None for anything else."""
+    """Return the user's text for a turn, None for anything else."""
     from tui_agent.session.entries import UserEntry
     from tui_agent.session.path_queries import typed_text
 
@@ -104,7 +104,7 @@ def _typed(session: Session, step: Step | None) -> str | None:
 
 
 def name_of_step(session: Session, step: Step) -> str:
-    """Return what a thing that was done is called, to follow ``Undone:``."""
+    """Return the name of a step, to follow ``Undone:``."""
     from tui_agent.session.entries import RaceEntry
     from tui_agent.session.errors import EntryDamaged
 

@@ -1,4 +1,4 @@
-"""Keeps what stands in the prompt and what waits for the agent, so that a crash, a quit or a detour loses nothing."""
+"""Keeps the prompt's text and messages that wait for the agent, so that a crash, a quit or a detour loses nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DELAY = 0.4
 
 
 class UnsentKeeper:
-    """One per controller. What was kept belongs to a session; before its first entry, to its directory."""
+    """One per controller. A draft belongs to a session; before its first entry, to its directory."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -33,7 +33,7 @@ class UnsentKeeper:
             self._timer = asyncio.get_running_loop().call_later(DELAY, self.save)
 
     def save(self) -> None:
-        """Save now what is not saved yet. A store that can't be written to costs nothing else."""
+        """Save now all that is not saved yet. A store that can't be written to costs nothing else."""
         from tui_agent.session.records import Unsent
 
         if self._timer is not None:
@@ -53,9 +53,9 @@ class UnsentKeeper:
         self._place, self._kept = place, unsent
 
     def opened(self, agent: Agent) -> None:
-        """Bring back what was kept of the session that is open now.
+        """Restore the draft of the session that is open now.
 
-        What is in the prompt stays with the session it was written in. A session that has nothing of its own gets it:
+        The prompt's text stays with the session it was written in. A session that has nothing of its own gets it:
         it would seem to be lost otherwise, and it may have been meant for this one.
         """
         from tui_agent.session.records import Unsent
@@ -79,7 +79,7 @@ class UnsentKeeper:
         self.changed()
 
     def _take(self, place: str, *, is_new: bool) -> Unsent:
-        """Return what was kept; a session begun in this program does not get what another window left there."""
+        """Return the draft; a session begun in this program does not get one that another window left there."""
         from tui_agent.session.errors import StoreError
         from tui_agent.session.records import Unsent
 
@@ -100,6 +100,6 @@ class UnsentKeeper:
 
 
 def place_of(agent: Agent) -> str:
-    """Return where what is unsent is kept: a session without entries is not found again, its directory is."""
+    """Return the key of a draft: a session without entries is not found again, its directory is."""
     info = agent.session.info
     return str(info.id if info.entry_count else info.cwd)

@@ -1,4 +1,4 @@
-"""What a first start asks when no model can be used yet: what was found, and the ways to go on."""
+"""The question of a first start when no model can be used yet: what was found, and the ways to go on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOBODY = "No server answered. Start one (for example: ollama serve) and look aga
 
 
 async def ask_for_trust(controller: Controller) -> None:
-    """Ask whether what a project brings along may act, and show all of it first; nothing where that is known."""
+    """Ask whether a project's extensions may act, and show all of them first; nothing where that is known."""
     services = controller.services
     if (state := services.trust_question()) is None:
         return
@@ -85,7 +85,7 @@ def _question(services: AppServices, servers: Sequence[LocalServer], news: str) 
     state = "These keys were found:" if keys else "No key was found."
     if services.own_servers():
         state = f"{one_line(path.name, 30)} has several: choose one below."
-    # What was asked for last comes first: a small screen has no room for more.
+    # The newest answer comes first: a small screen has no room for more.
     lines = [*([news, ""] if news else []), f"tui-agent needs a model. {state}"]
     lines += [f"  ✓ {one_line(name, 18):<18}{one_line(source, 60)}" for name, source in list(keys.items())[:KEYS_SHOWN]]
     if len(keys) > KEYS_SHOWN:
