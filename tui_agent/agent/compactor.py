@@ -1,4 +1,4 @@
-"""Carries out compactions: asks the pure engine for a plan, a model for the summary, and commits what helps.
+"""Carries out compactions: asks the pure engine for a plan, a model for the summary, and commits it if it helps.
 
 A compaction that fails, is refused or is interrupted leaves the path as it was. A compaction is measured before it
 is committed: the history after it is smaller, and small enough to work in.

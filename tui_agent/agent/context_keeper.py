@@ -1,8 +1,7 @@
 """Keeps the context within the window: renders the head, builds and measures requests, makes room.
 
 The rules are in ``tui_agent.context`` and pure; this is the thin shell that reads the path, asks them, and appends
-what they decide. Room is made in the order of what it costs: prune old outputs, then summarise, then stop and offer
-choices.
+their decisions. Room is made the cheapest way first: prune old outputs, then summarise, then stop and offer choices.
 """
 
 import asyncio
@@ -127,7 +126,7 @@ class ContextKeeper:
         self.sent: SentRequest | None = None
         """The last request that went out."""
         self.watch = CacheWatch(journal.session, journal.channel)
-        """Tells what the provider's cache missed."""
+        """Reports misses of the provider's cache."""
 
     @cached_property
     def compactor(self) -> "Compactor":
@@ -159,7 +158,7 @@ class ContextKeeper:
     # -- requests -------------------------------------------------------------------------------------------
 
     async def warm(self) -> None:
-        """Load what files tell, tools in files, and the model's encoding where it is wanted; ask a local server."""
+        """Load the knowledge and tools in files, and the model's encoding where it is wanted; ask a local server."""
         await self._ports.directory.refresh(self.model)
         await asyncio.to_thread(self._ports.knowledge.load)
         await self._ports.read_tool_files()
@@ -186,7 +185,7 @@ class ContextKeeper:
         return self.head.preview(self.model, self.mode)
 
     def path(self) -> list[Entry]:
-        """Return what the next request is made of: the path, under the head it is going to have where it has none."""
+        """Return the entries of the next request: the path, under the head it is going to have where it has none."""
         path, head = self._session.active_path(), self.preview()
         return path if head is None else [head, *path]
 
@@ -198,12 +197,12 @@ class ContextKeeper:
         self.announce_effort()
         request, counter = self.next_request(tools_allowed=tools_allowed), self._ports.directory.counter(self.model)
         counted = self._meter().counted(self._session.active_path())
-        told = 0 if counter.is_rough else counted
-        self.sent = SentRequest(request, self._session.leaf, warm=not self._cache_cold(), counted=told)
+        exact = 0 if counter.is_rough else counted
+        self.sent = SentRequest(request, self._session.leaf, warm=not self._cache_cold(), counted=exact)
         return request, counter.calibrated(counted)
 
     def answered(self, answer: AssistantEntry) -> None:
-        """Take in the answer to the last request: what was reported of it, whether its beginning was in the cache."""
+        """Take in the answer to the last request: its reported usage, whether its beginning was in the cache."""
         said = complaint(answer, self.size().window)
         if said is not None and answer.model not in self._doubted:
             self._doubted.add(answer.model)
@@ -230,12 +229,12 @@ class ContextKeeper:
         )
 
     def _room_for_answer(self) -> int:
-        """Return the most tokens the answer may take: the model's own limit or, if unknown, what is kept free for it.
+        """Return the most tokens the answer may take: the model's own limit or, if unknown, the reserve.
 
-        A model that thinks gets half of what is free instead: thinking counts as answer and is gone afterwards.
+        A model that thinks gets half of the free room instead: thinking counts as answer and is gone afterwards.
         """
         size, most = self.size(), self._ports.directory.limits(self.model).max_output
-        # What is estimated may be a little more in the provider's tokens.
+        # An estimate may be a little more in the provider's tokens.
         slack = round(size.total * _ESTIMATE_ERROR) if size.estimated else 0
         free = max(size.reserve, size.window - size.total)
         if most is None:
@@ -306,7 +305,7 @@ class ContextKeeper:
 
         held = self._hold("overflow")
         outcome = CompactionOutcome(held.value) if held else await self.compact("overflow")
-        # What was refused because there is nothing to gain is refused without a model too.
+        # A refusal because there is nothing to gain holds without a model too.
         if outcome.problem and not (outcome.cancelled or outcome.refused) and held is not HoldReason.OFF:
             outcome = await self.compact("overflow", by_rule=outcome.problem)
         if outcome.problem:
@@ -323,13 +322,13 @@ class ContextKeeper:
             directory.learn_window(self.model, error.window)
             return
         if sent is None or not sent.counted or sent.request.blobs:
-            return  # What is too large may be images' bytes.
+            return  # Images' bytes may be too large.
         size = error.sent or directory.counter(self.model).calibrated(sent.counted)
         window = round(size * (1 - _ESTIMATE_ERROR))
         if _LEAST_WINDOW <= window < directory.limits(self.model).window:
             directory.learn_window(self.model, window, named=False)
-            told = f"{self.model} refused about {size:,} tokens and named no window: until the program ends, {window:,}"
-            self._channel.emit(Notice(f"{told} are taken for it.", "warning"))
+            text = f"{self.model} refused about {size:,} tokens and named no window: until the program ends, {window:,}"
+            self._channel.emit(Notice(f"{text} are taken for it.", "warning"))
 
     def after_refusal(self, error: ModelError) -> bool:
         """Learn from a request that a server refused; returns whether the next one has another form, and may pass."""
@@ -350,7 +349,7 @@ class ContextKeeper:
         """Summarise the history; an automatic compaction in the middle of a turn tells the model to go on.
 
         With ``for_model`` the result fits that model's window; the summary is written by the one used up to now. With
-        ``boundary`` only what is before that entry is summarised. ``by_rule`` is the problem that the model's summary
+        ``boundary`` only entries before that one are summarised. ``by_rule`` is the problem that the model's summary
         had: then there is one without a model, because otherwise the work would stop.
         """
         message = newest_message(self._session.active_path())
@@ -394,10 +393,10 @@ class ContextKeeper:
             self._journal.append(plan.entry())
             seen, targets = newest_seen(path), set(plan.targets)
             if unseen := sum(len(images_of(one)) for one in path if one.id in targets and one.id > seen):
-                what = "1 new image is" if unseen == 1 else f"{unseen} new images are"
+                left = "1 new image is" if unseen == 1 else f"{unseen} new images are"
                 most = f"{settings.max_count} images, and of the history's room {settings.max_tokens_share:.0%}"
-                told = f"{what} not sent: a request holds at most {most} (settings: images)."
-                self._channel.emit(Notice(told, "warning"))
+                text = f"{left} not sent: a request holds at most {most} (settings: images)."
+                self._channel.emit(Notice(text, "warning"))
 
     async def ahead(self, model: str) -> SwitchAhead:
         limits, counter = self._ports.directory.limits(model), self._ports.directory.counter(model)
@@ -413,7 +412,7 @@ class ContextKeeper:
     async def plan_prune(
         self, moment: Moment, model: str | None = None, size: ContextSize | None = None
     ) -> PrunePlan | None:
-        """Return what ``prune`` would do, None when the moment is not right or there is nothing to gain.
+        """Return the plan of ``prune``, None when the moment is not right or there is nothing to gain.
 
         ``model`` and ``size`` are those of the next request where none are given. It reads all there is to prune, so a
         thread does it.
@@ -470,16 +469,16 @@ class ContextKeeper:
             raise ContextFullError(problem, self.size(), compacted=held is None)
 
     async def _go_on(self) -> None:
-        """Tell the model to go on after a compaction, and what the files hold that it worked on."""
+        """Tell the model to go on after a compaction, with the content of the files it worked on."""
         files: tuple[FilePart, ...] = ()
         if room := room_for_files(self.size(), self.settings()):
             newest_ids = self._session.path_outline().ids[-LOOKED_AT:]
             recent = await asyncio.to_thread(self._session.entries, newest_ids)
             counter = self._ports.directory.counter(self.model)
             files = await asyncio.to_thread(files_back, recent, self._view(), self._ports.project, room, counter)
-        told = (TextPart(text=self._ports.prompt("files_back")), *files) if files else ()
+        back = (TextPart(text=self._ports.prompt("files_back")), *files) if files else ()
         text = TextPart(text=self._ports.prompt("continue"))
-        self._journal.append(UserEntry(parts=(*told, text), synthetic="continue"))
+        self._journal.append(UserEntry(parts=(*back, text), synthetic="continue"))
 
     def _hold(self, trigger: "Trigger") -> HoldReason | None:
         return hold(self._session.active_path(), self.settings().compaction, self.compactor.failures, trigger)
@@ -490,7 +489,7 @@ class ContextKeeper:
         warm = not self._cache_cold()
         return CompactionOrder(trigger, self.model, focus, self.next_request(), cache_warm=warm, boundary=boundary)
 
-    # -- what the path says -----------------------------------------------------------------------------------
+    # -- from the path ----------------------------------------------------------------------------------------
 
     def settings(self) -> ContextSettings:
         return self._ports.settings.for_model(self.model)
@@ -519,7 +518,7 @@ class ContextKeeper:
         return cache_state(used, self._ports.clock(), self.settings().cache, ttl=self._cache_ttl())
 
     def _cache_ttl(self, now: int | None = None) -> CacheTtl:
-        """Return how long the request made now asks the provider to keep it; without ``now``, what the last one did."""
+        """Return how long the request made now asks the provider to keep it; without ``now``, how long the last did."""
         if not self._ports.directory.traits(self.model).hour_cache:
             return "5m"
         return cache_ttl(self._session.active_path(), self.settings().cache, now)
@@ -567,7 +566,7 @@ class SentRequest:
 
 
 class CacheWatch:
-    """Compares what was reported of the requests of one session. ``miss`` is that of the last answer."""
+    """Compares the reported usage of one session's requests. ``miss`` is that of the last answer."""
 
     def __init__(self, session: Session, channel: EventChannel) -> None:
         self._session = session
@@ -576,9 +575,9 @@ class CacheWatch:
         self.miss: CacheMiss | None = None
 
     def answered(self, sent: SentRequest, answer: AssistantEntry, *, least: int) -> None:
-        """Take in an answer to a request; a miss of at least ``least`` tokens is told, 0 tells of none.
+        """Take in an answer to a request; a miss of at least ``least`` tokens is reported, with 0 none.
 
-        What the user has brought about or was told before is not told again: a compaction, another model or effort,
+        Not reported, as the user caused it or was warned before: a compaction, another model or effort,
         a cache that was cold when the message was sent.
         """
         before, self._answered = self._answered, (sent, answer.usage)

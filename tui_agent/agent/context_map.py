@@ -1,4 +1,4 @@
-"""The next request block by block: what is in the window, how big and how old it is, and what changing it costs."""
+"""The next request block by block: the window's content, how big and old it is, and the cost of changing it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,8 +22,8 @@ class ContextBlock:
     """One block of the next request. Tokens are estimates in the model's tokens.
 
     ``kind`` is the entry's, or ``system`` and ``tool_schema`` for parts of the head. ``age_entries`` and ``age_steps``
-    are how many entries, and answers of the model, came after it. ``hidden`` is what it would take more if it were
-    restored. ``following`` is everything from its start on: what the provider reads anew when the block is changed
+    are how many entries, and answers of the model, came after it. ``hidden`` is how much more it would take if
+    restored. ``following`` is everything from its start on: the part the provider rereads when the block is changed
     while its cache is warm. ``standing`` is how the model has it.
     """
 
@@ -43,7 +43,7 @@ class ContextBlock:
 
     @property
     def address(self) -> tuple[str, tuple[int, ...], str]:
-        """What tells it from all other blocks, in other requests too."""
+        """Identifies it among all blocks, in other requests too."""
         return self.kind, self.origin if not self.is_head else (), self.label
 
     @property
@@ -74,7 +74,7 @@ class ContextMap:
 
 @dataclass(frozen=True, slots=True)
 class MapChange:
-    """What is different between two requests: blocks of the later one that came, and of the earlier that went.
+    """The difference between two requests: blocks of the later one that came, and of the earlier that went.
 
     ``changed`` are pairs of a block that both have and that is shown in another way: cleared, pinned, restored.
     """
@@ -99,7 +99,7 @@ def change_between(before: ContextMap, after: ContextMap) -> MapChange:
 
 def with_cached(shown: ContextMap, tokens: int) -> ContextMap:
     """Return a map that says of which blocks the provider had at hand, by how many tokens it read from its cache."""
-    # Blocks are estimates and need not add up to what was reported; the last one may seem to end a little further on.
+    # Blocks are estimates and need not add up to the reported size; the last one may seem to end a little further on.
     limit = tokens / max(1, shown.size.total) * shown.estimate * _CACHED_SLACK
     passed, blocks = 0, list[ContextBlock]()
     for block in shown.blocks:
@@ -141,7 +141,7 @@ def context_map(
 
 
 def _head_rows(view: ContextView, weights: Weights, counter: TokenCounter) -> Iterator[tuple[ContextBlock, float]]:
-    """Yield the parts of the head, each with its share of what the head weighs."""
+    """Yield the parts of the head, each with its share of the head's weight."""
     total = counter.calibration.apply(weights.head())
     system = view.system
     parts = head_parts(system, counter) if system is not None else []

@@ -1,8 +1,8 @@
 """Notices that the model repeats itself: pure, from the entries of the path, so it survives a restart.
 
-A call's key is its tool and its arguments as canonical JSON. What counts is the run of calls since the user last
-said something. Progress is told from a loop by the results: the same call with a new result is polling. A result
-that differs in nothing but times is not new.
+A call's key is its tool and its arguments as canonical JSON. Only calls since the user last said something count.
+The results distinguish progress from a loop: the same call with a new result is polling. A result that differs in
+nothing but times is not new.
 """
 
 import json
@@ -29,7 +29,7 @@ FAILED_EDITS = 5
 CHECKED_CHARS = 200
 """Characters of text or reasoning after which it is looked at for repetition."""
 MIN_REPEATED_CHARS = 1_200
-"""Characters at the end of an answer that have to be one text again and again: 1,500 less what comes between looks."""
+"""Characters at the end of an answer that have to be one text again and again: 1,500 less those between looks."""
 MIN_REPEATED_ROUNDS = 4
 _PHRASE_ROUNDS, _PHRASE_CHARS = 18, 300
 """Rounds and characters of words that are enough."""
@@ -44,7 +44,7 @@ LOOKED_AT_CHARS = 16_000
 """The end of an answer in which repetition is looked for."""
 _SUFFIX = 64
 MAX_CALLS_EXAMINED = 80
-"""Calls looked at: a multiple of ``CHANGING_CALLS``, so that what goes on for longer is asked about each time."""
+"""Calls looked at: a multiple of ``CHANGING_CALLS``, so that a longer loop is asked about each time."""
 
 _WORD = LazyPattern(r"[^\W\d_]{2,}")
 _RECORD = LazyPattern(r"\s*[\[{(<\"'].*[\]})>\"'],?\s*", re.DOTALL)
@@ -71,7 +71,7 @@ class DoomLoop:
 
 
 def call_key(tool: str, arguments: str) -> str:
-    """Return what makes two calls the same call: canonical JSON; other arguments count as they were written."""
+    """Return the identity of a call: canonical JSON; other arguments count as they were written."""
     values = parse_object(arguments or "{}")
     if values is None:
         return f"{tool} {arguments.strip()}"
@@ -80,7 +80,7 @@ def call_key(tool: str, arguments: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoopRules:
-    """What is not a loop here.
+    """Exempts calls from detection.
 
     ``allowed`` holds the keys the user allowed for this session. ``problem_of`` says why a tool can't read
     these arguments (tool name, JSON text), "" where it can.
@@ -114,7 +114,7 @@ def was_refused(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_
 
 @dataclass(frozen=True)
 class _Call:
-    """A call and what came of it. Looking into either takes time, and is done only for those that may be a circle."""
+    """A call and its result. Looking into either takes time, and is done only for those that may be a circle."""
 
     part: ToolCallPart
     answer: ToolResultEntry | None
@@ -134,14 +134,14 @@ class _Call:
 
     @cached_property
     def result(self) -> str | None:
-        """Digest of what came back; None where that is no news: unknown, not let through, or all of it known before."""
+        """Digest of the result; None where that is no news: unknown, not let through, or all of it known before."""
         if self.answer is None or self.answer.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
             return None
         if self.answer.metadata.is_known:
             return None
         images = " ".join(image.blob for image in self.answer.attachments)
-        told = f"{self.answer.status} {images} {_TIMES.sub('', self.answer.output)}"
-        return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+        text = f"{self.answer.status} {images} {_TIMES.sub('', self.answer.output)}"
+        return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _calls(path: Sequence[Entry], problem_of: Callable[[str, str], str], call_id: str) -> list[_Call]:
@@ -267,7 +267,7 @@ def repeated_answers(path: Sequence[Entry]) -> int:
 
 
 def find_repetition(text: str) -> Repetition | None:
-    """Return what a text repeats at its end, None while it says something new; looks at little more than its end."""
+    """Return the repetition at a text's end, None while it says something new; looks at little more than its end."""
     tail = text[-LOOKED_AT_CHARS:]
     before = tail.rfind(tail[-_SUFFIX:], 0, len(tail) - 1) if len(tail) > _PHRASE_CHARS else -1
     if before < 0:

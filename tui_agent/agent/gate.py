@@ -36,7 +36,7 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput
 
 
 class Gate:
-    """Decides for one session, and keeps what the user allowed in it."""
+    """Decides for one session, and keeps the user's permissions in it."""
 
     def __init__(
         self,
@@ -46,13 +46,13 @@ class Gate:
         mode: Callable[[], str],
         said: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        """Make the gate; ``said`` tells what the user wrote in the session."""
+        """Make the gate; ``said`` returns the user's texts in the session."""
         self._ports = ports
         self._channel = channel
         self._questions = questions
         self._mode = mode
         self._said = said
-        # Calls that run side by side ask one after the other: what one answer allows, the next need not ask.
+        # Calls that run side by side ask one after the other: the next need not ask for permissions just given.
         self._one_at_a_time = asyncio.Lock()
         self.session_rules: list[Rule] = []
         """Rules the user made with "always in this session"."""
@@ -95,7 +95,7 @@ class Gate:
             self._ports.rules = (*self._ports.rules[:place], rule, *self._ports.rules[place:])
 
     def remove_again(self) -> None:
-        """Take out what was removed from rules that were read anew. Those of the user's file are as the file says."""
+        """Take the removed rules out of reread ones. Those of the user's file are as the file says."""
         gone = {rule for rule in self._places if rule.source != "user"}
         self._ports.rules = tuple(rule for rule in self._ports.rules if rule not in gone)
 
@@ -111,7 +111,7 @@ class Gate:
         return rule
 
     def _mode_in_force(self) -> str:
-        """Return the mode that decides. In a copy files change unasked: nothing comes of that by itself."""
+        """Return the mode that decides. In a copy files change unasked: that alone has no effect."""
         mode = self._mode()
         in_copy = self._ports.stands_for is not None and mode not in {Mode.PLAN, Mode.YOLO}
         return Mode.AUTO_EDIT if in_copy else mode
@@ -120,7 +120,7 @@ class Gate:
         return view_in_mode(self.rules(), self._mode_in_force())
 
     def opened_by(self, needs: Sequence[PermissionNeed], project: Path, tool: str) -> Grants:
-        """Return what was opened for a call by allowing what it needs."""
+        """Return the grants that come with allowing a call's needs."""
         grants = Grants()
         for need in needs:
             grants |= grants_of(need, project)
@@ -134,7 +134,7 @@ class Gate:
     async def request_grants(
         self, call_id: str, tool: Tool[Any], arguments: ToolInput, wanted: Grants, context: ToolContext
     ) -> Grants | str:
-        """Ask for what a command ended for want of; return what was opened, or why not for the model to read."""
+        """Ask for the grants a command ended for want of; return those given, or why not for the model to read."""
         if self._mode() == Mode.PLAN and wanted.beyond(wanted.changing_nothing):
             return "The session is in plan mode, in which nothing is changed."
 
@@ -157,10 +157,10 @@ class Gate:
         allowed_by_hook: bool = False,
         again: bool = False,
     ) -> str | None:
-        """Return None when the call may run, otherwise what to tell the model.
+        """Return None when the call may run, otherwise a refusal for the model.
 
         A hook that allows it answers the question the user would be asked, and nothing else. ``again`` says that the
-        call has run and ended for want of what it needs.
+        call has run and ended for want of its needs.
         """
         if rule := refusal_of_tool(tool.name, self.rules()):
             return _denied(rule)
@@ -211,7 +211,7 @@ class Gate:
             )
         )
         if answer.decision in {Decision.DENY, Decision.STOP}:
-            # With the reason the model knows what to do without, or to ask for.
+            # The reason lets the model do without it, or ask for it.
             return with_note(f"The user did not allow this call: {reasons_for(asked)}.", answer.note)
         if answer.decision in {Decision.SESSION, Decision.PROJECT}:
             self._keep(edited(offered, answer.patterns), for_project=answer.decision is Decision.PROJECT)
@@ -225,14 +225,14 @@ class Gate:
             problem = next(filter(None, map(self._ports.keep_here, rules)), None)
         self.session_rules.extend(rule for rule in rules if rule not in self.session_rules)
         how_long = "In this project" if for_project and problem is None else "Until the program ends"
-        told = " · ".join(in_words(str(rule)) for rule in rules)
-        self._channel.emit(Notice(f"{how_long}, without asking: {told}.", action="permissions"))
+        words = " · ".join(in_words(str(rule)) for rule in rules)
+        self._channel.emit(Notice(f"{how_long}, without asking: {words}.", action="permissions"))
         if problem is not None:
             self._channel.emit(Notice(f"The rule could not be kept: {problem}", "warning"))
 
 
 def needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-    """Return what a call needs, commands taken apart. Looks at files; run it in a thread.
+    """Return a call's needs, commands taken apart. Looks at files; run it in a thread.
 
     Raises:
         ToolError: the call cannot work, so there is nothing to ask.
@@ -249,7 +249,7 @@ def needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> tup
             else:
                 found.append(need)
     except OSError as error:
-        # Where a link may not be read (/proc/1/root) nobody can tell what the call is about.
+        # Where a link may not be read (/proc/1/root) nobody can tell which file is meant.
         raise ToolError(f"{error.filename} can't be looked at ({error.strerror}); nothing was done.") from error
     return tuple(found)
 
@@ -263,7 +263,7 @@ _PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/dev", "/proc")))  # no
 
 
 def needs_inside(needs: Iterable[PermissionNeed], sandbox: Sandbox, project: Path) -> Iterator[PermissionNeed]:
-    """Yield what a command needs in the sandbox: to run, and what of the places it names the view does not have.
+    """Yield a command's needs in the sandbox: to run, and those places it names that the view does not have.
 
     It is asked about those before, because without them it would find something else and might not even fail.
     """
@@ -289,13 +289,13 @@ def needs_inside(needs: Iterable[PermissionNeed], sandbox: Sandbox, project: Pat
 
 
 def _is_missed(path: Path, sandbox: Sandbox, project: Path) -> bool:
-    """Whether there is something outside of the project that commands do not see. What the project is in, they do."""
+    """Whether a path exists outside of the project that commands do not see. They see the project's parents."""
     own = any(path.is_relative_to(place) for place in _PRIVATE) or project.is_relative_to(path)
     return not own and os.path.lexists(path) and not sandbox.shows(path, project)
 
 
 def grants_of(need: PermissionNeed, project: Path) -> Grants:
-    """Return what is opened when a need is allowed."""
+    """Return the grants that come with allowing a need."""
     real = Path(os.path.realpath(project / need.pattern))
     one = frozenset({real})
     grants = Grants()
@@ -307,7 +307,7 @@ def grants_of(need: PermissionNeed, project: Path) -> Grants:
         case Permission.READ if need.secret or is_sensitive(real):
             grants = Grants(secrets=one)
         case Permission.EXTERNAL_DIRECTORY:
-            # The directory is what rules are about; what was asked for is what it is opened for.
+            # Rules are about the directory; only the path asked for is opened.
             grants = Grants(read=frozenset({Path(os.path.realpath(need.detail or need.pattern))}))
         case Permission.EDIT if need.pattern.startswith("/") or "data" in need.changes:
             grants = Grants(write=one)
@@ -321,7 +321,7 @@ def grants_of(need: PermissionNeed, project: Path) -> Grants:
 def _needs_of_grants(
     wanted: Grants, command: str, parts: Sequence[PermissionNeed], project: Path
 ) -> Iterator[PermissionNeed]:
-    """Yield what has to be allowed for a command, or a tool, to be given what it ended for want of.
+    """Yield the needs to allow so that a command, or a tool, gets the grants it ended for want of.
 
     ``parts`` are its needs to run; it has one at least.
     """

@@ -1,13 +1,13 @@
 """The loop: one run from a user's message to an idle agent. Read this first.
 
     repeat until the model has nothing left to do:
-        take in what the user sent meanwhile
+        take in the user's new messages
         make room, if the next request would not fit
         send the path as a request, stream the answer into an entry
         run the tools it asked for, append their results
 
 Everything it does is an entry appended to the session; everything it shows is an event. It holds no state that
-matters: started anew on the same path it goes on from there.
+matters: started again on the same path it goes on from there.
 """
 
 import asyncio
@@ -112,7 +112,7 @@ STEP_LIMIT_REFUSAL = "Not run: the step limit is reached. Answer the user instea
 
 @dataclass(slots=True)
 class Loop:
-    """What a run works with. One object serves all runs of a session."""
+    """The parts of a run. One object serves all runs of a session."""
 
     journal: Journal
     ports: AgentPorts
@@ -121,7 +121,7 @@ class Loop:
     answerer: Answerer
     tools: ToolRunner
     recorder: Recorder | None
-    """Knows what calls changed in files; None where nobody watches, or where it is another session's to tell."""
+    """Knows which files calls changed; None where nobody watches, or where it is another session's task."""
     held_back: list[Entry] = field(default_factory=list)
     """Entries made beside the run that wait until every call has its result."""
     step: int = 0
@@ -132,7 +132,7 @@ class Loop:
     failed_checks: int = 0
     """How often its failure went back to the model in this run."""
     greeting: str = ""
-    """What hooks want the model to be told with the first message."""
+    """Text from hooks for the model, sent with the first message."""
 
     async def run(self) -> RunEnded:
         self.journal.channel.emit(RunStarted())
@@ -212,13 +212,13 @@ class Loop:
             try:
                 answer = await self._answer(wrap_up=last)
             except RepeatingAnswer as stopped:
-                told = await self.tools.after_repetition(stopped.answer, stopped.repetition)
-                self.journal.append(_synthetic(REPEATING, told))
+                note = await self.tools.after_repetition(stopped.answer, stopped.repetition)
+                self.journal.append(_synthetic(REPEATING, note))
                 if last:
                     return RunEnded("step_limit", steps=self.step)
                 continue
             if answer.error:
-                # What was asked for was refused; asking again would be too.
+                # The request was refused; another would be too.
                 return RunEnded("error", answer.error, self.step)
             if last:
                 self.tools.refuse(answer.tool_calls, STEP_LIMIT_REFUSAL)
@@ -234,7 +234,7 @@ class Loop:
                 await self._attach_instructions()
 
     async def _must_go_on(self) -> bool:
-        """Run the project's check if a tool was called, and return True if the model has to mend what it found."""
+        """Run the project's check if a tool was called, and return True if the model has to fix its findings."""
         wanted = self.ports.check
         if wanted is None or not self.has_called:
             return False
@@ -256,7 +256,7 @@ class Loop:
             self._append_checkpoint()
 
     async def _answer(self, *, wrap_up: bool) -> AssistantEntry:
-        """Send the path and return the answer; what an overflow or a refusal teaches is tried, once.
+        """Send the path and return the answer; after an overflow or a refusal, adapt and retry, once.
 
         Raises:
             RepeatingAnswer: the answer said the same again and again and was stopped.
@@ -282,7 +282,7 @@ class Loop:
                 return answer
 
     def _tell_unread(self, problem: str) -> None:
-        """Tell the model that a call it wrote as text can't be read; raises StopRunError if it was told just before."""
+        """Tell the model that a call it wrote as text can't be read; raises StopRunError the second time in a row."""
         for entry in reversed(self.journal.session.active_path()[:-1]):
             if isinstance(entry, UserEntry) and entry.synthetic == UNREAD_CALL:
                 raise StopRunError(f"The model writes its tool calls as text that can't be read. {problem}")
@@ -305,7 +305,7 @@ class Loop:
             self.journal.append(UserEntry(parts=(intro, *files), synthetic=REASON))
 
     async def _take_messages(self) -> None:
-        """Append what the user sent, a follow-up when the work is done; raises StopRunError if hooks refused it all."""
+        """Append the user's messages, a follow-up when the work is done; raises StopRunError if hooks refused all."""
         working = self.step > 0 and not self._nothing_left()
         waiting = self.queue.snapshot()
         await self._admit(self.queue.take_steering(), mid_run=working)
@@ -324,7 +324,7 @@ class Loop:
             self.journal.channel.emit(self.queue.snapshot())
 
     async def _admit(self, messages: Sequence[QueuedMessage], *, mid_run: bool) -> None:
-        """Append the messages that no hook refuses, each followed by what hooks tell the model about it."""
+        """Append the messages that no hook refuses, each followed by the hooks' context for the model."""
         refused = ""
         for index, message in enumerate(messages):
             try:
@@ -342,10 +342,10 @@ class Loop:
                 self.queue.extendleft(reversed(messages[index:]))
                 self.journal.channel.emit(self.queue.snapshot())
                 raise
-            told = "\n\n".join(filter(None, [self.greeting, answer.context]))
+            note = "\n\n".join(filter(None, [self.greeting, answer.context]))
             self.greeting = ""
-            if told:
-                self.journal.append(_synthetic("hook", f"<hook-context>\n{told}\n</hook-context>"))
+            if note:
+                self.journal.append(_synthetic("hook", f"<hook-context>\n{note}\n</hook-context>"))
         if refused and self.step == 0:
             raise StopRunError(f"A hook refused the message: {refused}")
 

@@ -1,4 +1,4 @@
-"""What a message names with ``@`` and ``#``: files, parts of files, directories, entries. Pure, and quick to import."""
+"""Names in a message after ``@`` and ``#``: files, parts of files, directories, entries. Pure, and quick to import."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _DECLARATION = LazyPattern(
     r"(?:[ \t]*+\n[ \t]*+@[^\n]*+){0,5}[ \t]*+\n[ \t]*+"
     r"(?:async |export |public |private |protected |static )*(?:def|class|interface|enum|func?|function|void) "
 )
-"""What a decorator stands before."""
+"""A declaration after a decorator."""
 
 
 @dataclass(frozen=True, slots=True)

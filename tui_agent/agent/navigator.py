@@ -1,4 +1,4 @@
-"""Moves about in the session's tree: plans a move, summarises what is left behind, and undoes moves.
+"""Moves about in the session's tree: plans a move, summarises the branch left behind, and undoes moves.
 
 A summary is made before anything changes: when it fails or is cancelled, the leaf is where it was.
 """
@@ -61,7 +61,7 @@ class Navigator:
         self._prompts = SummaryPrompts.load(ports.prompt)
 
     def plan(self, target: int | None, *, continue_from_here: bool = False) -> MovePlan:
-        """Return where a move puts the leaf, what it leaves, what comes back into the prompt; raises EntryNotFound."""
+        """Return a move's new leaf, the entries it leaves, the text back in the prompt; raises EntryNotFound."""
         session = self._session
         parting = session.reader.parting(session.leaf, target)
         return plan_move(parting, target, session.entries, continue_from_here=continue_from_here)
@@ -69,7 +69,7 @@ class Navigator:
     async def move(
         self, plan: MovePlan, *, focus: str | None = None, progress: Callable[[str], None] | None = None
     ) -> None:
-        """Carry out a planned move. ``focus`` None moves without a summary; "" summarises, a text says what matters.
+        """Carry out a planned move. ``focus`` None moves without a summary; "" summarises, a text sets the focus.
 
         Files stay as they are; ``checkpoints.rewind`` takes them along. Raises NavigationError: nothing changed.
         """
@@ -97,12 +97,12 @@ class Navigator:
         return await self._step(self._session.history.target("undo"), self._session.undo)
 
     async def redo(self) -> int | None:
-        """Redo what was undone last; returns the leaf, raises as ``undo``."""
+        """Redo the move undone last; returns the leaf, raises as ``undo``."""
         self._refuse()
         return await self._step(self._session.history.target("redo"), self._session.redo)
 
     async def _step(self, target: int | None, act: Callable[[], object]) -> int | None:
-        """Move without a summary and return the leaf; hooks are asked and told as of any other move."""
+        """Move without a summary and return the leaf; hooks are asked and notified as for any other move."""
         old = self._session.leaf
         if await self._ports.hooks.wanted("before_tree"):
             await self._ask_hooks(self.plan(target, continue_from_here=True), None)
@@ -137,7 +137,7 @@ class Navigator:
     async def merge(
         self, other: int, *, focus: str = "", progress: Callable[[str], None] | None = None
     ) -> BranchSummaryEntry:
-        """Tell the current branch what happened on the way to another leaf; raises NavigationError: nothing changed."""
+        """Summarise the way to another leaf for the current branch; raises NavigationError: nothing changed."""
         self._refuse()
         plan = plan_merge(self._session.reader.parting(other, self._session.leaf), self._session.entries)
         if plan is None:
@@ -148,13 +148,13 @@ class Navigator:
         return self._journal.append(entry)
 
     async def _left(self, plan: MovePlan) -> list[Entry]:
-        """Read what a move leaves: a thread's work, because it may be a long session."""
+        """Read the entries a move leaves: in a thread, because it may be a long session."""
         return await asyncio.to_thread(self._session.reader.load, list(plan.abandoned.ids))
 
     async def _summarise(
         self, move: MovePlan, focus: str, progress: Callable[[str], None] | None, supplied: str = ""
     ) -> BranchSummaryEntry | None:
-        """Return the summary of what a move leaves; ``supplied`` is one that needs no model."""
+        """Return the summary of the branch a move leaves; ``supplied`` needs no model."""
         plan, model, limits = await self._plan_summary(move, focus)
         if plan is None:
             return None

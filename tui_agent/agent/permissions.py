@@ -1,11 +1,11 @@
 """Decides whether a call may run: rules, their precedence, modes, and the rules that an answer creates. Pure.
 
 Within a source the last matching rule counts, and a stronger source overrules a weaker one. Two things are firmer:
-what a rule denies stays denied unless a flag of this very run allows it, and a catch-all never covers what is out of
-the ordinary (secrets, the files that rule the program itself, commands that can't be understood).
+a denial holds unless a flag of this very run allows the need, and a catch-all never covers unusual needs
+(secrets, the files that rule the program itself, commands that can't be understood).
 
 Modes: ``plan`` changes nothing, ``build`` build output, ``auto-edit`` the files of the project. In the sandbox a mode
-is what a command may write to, whatever the command is called. ``yolo`` runs everything that no rule denies, and is
+limits where a command may write, whatever the command is called. ``yolo`` runs everything that no rule denies, and is
 never taken over from an earlier run.
 """
 
@@ -41,7 +41,7 @@ _STRENGTH = {source: strength for strength, source in enumerate(STORED)}
 
 
 class Action(StrEnum):
-    """What a rule says."""
+    """A rule's decision."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -49,7 +49,7 @@ class Action(StrEnum):
 
 
 class RuleError(ValueError):
-    """A rule is written wrongly; the message says what is accepted."""
+    """A rule is written wrongly; the message says how to write it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Rule:
     literal: bool = False
 
     def matches(self, need: PermissionNeed, tool: str = "") -> bool:
-        """Whether the rule speaks about what a tool needs.
+        """Whether the rule applies to a tool's need.
 
         A rule that allows has to match the need as it is; one against it also matches its other spellings. The other
         spelling of a host is the command that wants it: either may be named.
@@ -113,7 +113,7 @@ _WORDS = {
     Permission.EXTERNAL_DIRECTORY: ("all directories outside the project", "the directory {}"),
     Permission.DOOM_LOOP: ("this repetition", "this repetition"),
 }
-"""What rules for everything and for one pattern are about."""
+"""The subject of rules for everything and for one pattern."""
 _BELOW = {
     Permission.BASH: ("commands that begin with “{}”", " *"),
     Permission.WEBFETCH: ("all pages of {}", "/*"),
@@ -122,7 +122,7 @@ _BELOW = {
 
 
 def in_words(rule: str) -> str:
-    """Return what a rule that allows is about, in words; others as they are written (``deny bash: rm *``)."""
+    """Return an allowing rule's subject, in words; others as they are written (``deny bash: rm *``)."""
     action, _, rest = rule.partition(" ")
     name, _, pattern = rest.partition(": ")
     if action != Action.ALLOW or name not in set(Permission):
@@ -178,7 +178,7 @@ def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> 
     return tuple(sorted(rules, key=lambda rule: rule.pattern != "*"))
 
 
-# -- what the rules say --------------------------------------------------------------------------------------
+# -- asking the rules ----------------------------------------------------------------------------------------
 
 _SUBCOMMAND = re.compile(r"[A-Za-z][\w-]*")
 _NOBODY = Rule("*", "*", Action.ASK)
@@ -216,9 +216,9 @@ def is_free(need: PermissionNeed) -> bool:
 
 
 def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
-    """Whether a need is to run something that the sandbox holds to its mode, so that what it is called does not matter.
+    """Whether a need is to run something that the sandbox holds to its mode, so that its name does not matter.
 
-    A rule against particular commands still counts: one that can't be told from those is asked about.
+    A rule against particular commands still counts: one that can't be distinguished from them is asked about.
     """
     if not need.permission.runs or not need.sandboxed or need.changes:
         return False
@@ -239,7 +239,7 @@ def holds_secrets(need: PermissionNeed) -> bool:
 
 
 def is_protected(need: PermissionNeed) -> bool:
-    """Whether a file is changed that rules what programs do here, or that usually holds keys."""
+    """Whether a file is changed that configures programs here, or that usually holds keys."""
     if need.permission is not Permission.EDIT:
         return False
     path = PurePath(need.pattern)
@@ -306,7 +306,7 @@ def _program(need: PermissionNeed) -> str:
 
 
 class Mode(StrEnum):
-    """What a session may do without asking."""
+    """How much a session may do without asking."""
 
     BUILD = "build"
     AUTO_EDIT = "auto-edit"
@@ -323,17 +323,17 @@ MODE_HELP: dict[Mode, str] = {
     Mode.PLAN: "changes nothing: reads, searches, and runs commands whose changes are thrown away",
     Mode.YOLO: "runs everything that no rule denies, without asking; ends with the program",
 }
-"""What each mode means, for lists."""
+"""The meaning of each mode, for lists."""
 
 PLAN_REFUSAL = (
     "Not run: the session is in plan mode, in which nothing is changed. Read, search and describe what you would do; "
     "the user switches to build mode when it is to be done."
 )
-"""What the model is told of a call that plan mode refuses."""
+"""The result of a call that plan mode refuses, for the model."""
 
 _ANY_FILE = PermissionNeed(Permission.EDIT, ".")
 PLAN_RULE = Rule("*", "*", Action.DENY)
-"""What decides a need that plan mode refuses, whatever the rules say."""
+"""Decides a need that plan mode refuses, whatever the rules say."""
 
 
 def next_mode(mode: str) -> Mode:
@@ -341,7 +341,7 @@ def next_mode(mode: str) -> Mode:
 
 
 def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
-    """Return what commands in the sandbox may change in a mode: in build also the files that may be edited."""
+    """Return the view of commands in the sandbox in a mode: in build they may also change editable files."""
     edits = decide(_ANY_FILE, rules).action
     if mode == Mode.PLAN:
         return View(Writes.NOTHING)
@@ -353,10 +353,10 @@ def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
 def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool: str = "") -> Rule:
     rules = tuple(rules)
     if "sources" in need.changes and (mode == Mode.PLAN or view_in_mode(rules, mode).changes_sources):
-        # They may change, or what changes is thrown away.
+        # They may change, or their changes are thrown away.
         need = replace(need, changes=tuple(change for change in need.changes if change != "sources"))
     if mode == Mode.PLAN:
-        # What the sandbox throws away has changed nothing.
+        # Changes that the sandbox throws away do not count.
         changes_nothing = is_free(need) or (need.sandboxed and not need.changes)
         if not changes_nothing if need.permission.runs else need.permission in {Permission.EDIT, Permission.MCP}:
             return PLAN_RULE
@@ -401,7 +401,7 @@ def edited(rules: Sequence[Rule], patterns: Sequence[str]) -> tuple[Rule, ...]:
 
 
 def _family(need: PermissionNeed, rule: Rule) -> str:
-    """Return the pattern for what belongs together with a need, "" for nothing but itself."""
+    """Return the pattern for the needs that belong with this one, "" for it alone."""
     match need.permission:
         case Permission.EDIT if rule.pattern == "*" and not need.pattern.startswith("/"):
             return "*"

@@ -1,4 +1,4 @@
-"""What the agent needs from outside, injected so that tests and other front ends can replace each piece."""
+"""The agent's needs from outside, injected so that tests and other front ends can replace each piece."""
 
 import asyncio
 import random
@@ -43,7 +43,7 @@ class RunCheck:
 
 @dataclass(slots=True, kw_only=True)
 class Adjustable:
-    """What of the ports follows the user's settings while the program runs."""
+    """The ports that follow the user's settings while the program runs."""
 
     settings: ContextSettings = field(default_factory=ContextSettings)
     retry: RetrySettings = field(default_factory=RetrySettings)
@@ -51,15 +51,15 @@ class Adjustable:
     """Permission rules in order of rising precedence."""
     max_steps: int = 200
     budget: RunBudget = RunBudget()
-    """What a run may use up."""
+    """The limits of a run."""
     diagnostics: DiagnosticSettings = DiagnosticSettings(enabled=False)
-    """What looks over edited files."""
+    """The checks of edited files."""
     parallel_calls: int = 8
     """Calls of one answer that run side by side, where they may."""
     small_model: str | None = None
     """A cheap model for titles; None is the conversation's."""
     sandbox: Sandbox | None = None
-    """What commands of the model run in."""
+    """The sandbox of the model's commands."""
     preset_effort: Callable[[str], Effort | None] = lambda _model: None
     """How much a model is to think by the settings, None to leave it to the model."""
 
@@ -68,8 +68,8 @@ class Adjustable:
 class AgentPorts(Adjustable):
     """Everything an agent works with besides its session.
 
-    ``clock`` returns milliseconds since the epoch, ``sleep`` waits seconds. ``environment`` is what child
-    processes get, secrets already taken out.
+    ``clock`` returns milliseconds since the epoch, ``sleep`` waits seconds. ``environment`` is for child
+    processes, secrets already taken out.
     """
 
     client: ModelClient
@@ -84,13 +84,13 @@ class AgentPorts(Adjustable):
     keep_here: Callable[[Rule], str | None] = lambda _rule: None
     """Keeps a rule of the user's for this project; returns why that can't be done."""
     meter: BudgetMeter = field(default_factory=BudgetMeter)
-    """What the run that is going on has used up; subagents have their agent's."""
+    """Counts the use of the current run; subagents have their agent's."""
     check: RunCheck | None = None
-    """What runs when the model says that it is done."""
+    """Runs when the model says that it is done."""
     agents: tuple[AgentSpec, ...] = ()
     """Kinds of subagents that can be given tasks."""
     kind: AgentSpec | None = None
-    """The kind whose tools alone may be used, where the model is told of more; None: all it is told of."""
+    """The kind whose tools alone may be used, where the model is offered more; None: all it is offered."""
     is_subagent: bool = False
     """Whether the agent works for another one, and starts none itself."""
     cache_session: str = ""
@@ -98,17 +98,17 @@ class AgentPorts(Adjustable):
     titles: bool = False
     """Whether a model is asked for a title."""
     knowledge: Knowledge = field(default_factory=Knowledge)
-    """What files tell the agent: instructions, skills, commands, kinds of agents."""
+    """Knowledge from files: instructions, skills, commands, kinds of agents."""
     mcp: McpHub = field(default_factory=McpHub)
     """Servers whose tools join ``tools`` where a head is rendered."""
     tool_files: ToolFiles = field(default_factory=ToolFiles)
     """Files whose functions are tools, beside ``tools``."""
     hooks: Hooks = field(default_factory=Hooks)
-    """What of the user's is asked and told at fixed points; an agent binds them to its session."""
+    """The user's hooks at fixed points; an agent binds them to its session."""
     editor: EditorText | None = None
     """The editor in which the session goes on; None where there is none."""
     stands_for: Path | None = None
-    """The project that ``project`` is a copy of: the model is told that one's paths. None where it is no copy."""
+    """The project that ``project`` is a copy of: the model sees that one's paths. None where it is no copy."""
     copies: Path | None = None
     """Where copies of projects for races are kept; None where there are no races."""
     checkpoints: SnapshotStore | None = None

@@ -1,4 +1,4 @@
-"""Turns what a user sent into a message: files it names, a command of their own filled in, a skill to be used."""
+"""Turns a user's text into a message: files it names, a command of their own filled in, a skill to be used."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ _COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?:\s+(.*))?", re.DOTALL)
 async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str = "") -> Prepared:
     """Return the message for a text: a command's if it begins with the name of one; raises CommandError.
 
-    ``piped`` is added to it as it is: nobody typed it, so what it names is not looked at.
+    ``piped`` is added to it as it is: nobody typed it, so names in it are not looked up.
     """
     await asyncio.to_thread(ports.knowledge.load)
     prepared = None
@@ -88,7 +88,7 @@ async def _filled(command: UserCommand, arguments: str, session: Session, ports:
         raise CommandError(f"/{command.name} wants the agent “{mode}”, and there is none of that name.")
 
     async def run(shell_command: str) -> str:
-        # Nobody listens: what it prints becomes part of the message.
+        # Nobody listens: its output becomes part of the message.
         entry = await run_shell(shell_command, ports, EventChannel(), excluded=True)
         return entry.output
 
@@ -133,7 +133,7 @@ def all_named(ports: AgentPorts) -> tuple[Named, ...]:
 
 
 async def load_named(ports: AgentPorts, name: str) -> tuple[UserPart, ...]:
-    """Return the parts for a name: for an agent, what has the model give it the task; none for an unknown one."""
+    """Return the parts for a name: for an agent, a text asking to give it the task; none for an unknown one."""
     if gives_tasks(ports) and name in subagents_of(ports):
         text = fill(ports.prompt("agent_mention"), name=name)
         return (FilePart(path=f"{AGENT_PREFIX}{name}", text=text),)

@@ -1,7 +1,7 @@
 """Keeps the head of a session: rendered once, rendered again only where the provider's cache is lost anyway.
 
-A changed instruction file does not change the head at once, because every request would then be read anew and paid in
-full. The user is told instead, and the next cache break takes it in.
+A changed instruction file does not change the head at once, because every request would then be reread and paid in
+full. The user is notified instead, and the next cache break takes it in.
 """
 
 import platform
@@ -38,7 +38,7 @@ class Head:
         asked for it. When a session is opened they are, too."""
 
     def ensure(self, model: str, mode: str, *, cache_cold: bool) -> None:
-        """See to it that the path has the head it needs, and tell the user what is not in it yet.
+        """See to it that the path has the head it needs, and report the changes not in it yet.
 
         A new one is appended when there is none, for another model, mode or set of built-in tools, and, if it would
         differ, after a compaction and when the provider has forgotten the old one.
@@ -64,15 +64,15 @@ class Head:
             self._channel.emit(Notice(text, "warning", "tools"))
 
     def _warn_of_overhead(self, head: SystemEntry) -> None:
-        """Say so when prompt and tools leave too little of the window for the work, and what takes the room."""
+        """Warn when prompt and tools leave too little of the window for the work, and name the parts."""
         ports = self._ports
         limits = ports.directory.limits(head.model)
-        told = overhead(head, limits, ports.settings, ports.directory.counter(head.model))
-        if told.crowded:
-            text = describe_overhead(told.tokens, limits.window, overhead_parts(told.parts))
+        load = overhead(head, limits, ports.settings, ports.directory.counter(head.model))
+        if load.crowded:
+            text = describe_overhead(load.tokens, limits.window, overhead_parts(load.parts))
             text += " That much of every request is taken from the start."
-            if told.early is not None:
-                text += f" compaction.threshold acts at {told.early:,} tokens: {told.budget:,} are left for the work."
+            if load.early is not None:
+                text += f" compaction.threshold acts at {load.early:,} tokens: {load.budget:,} are left for the work."
             self._channel.emit(Notice(text, "warning", "context"))
 
     async def gather_tools(self, model: str, mode: str) -> None:
@@ -115,7 +115,7 @@ class Head:
         return known
 
     def _render(self, model: str, mode: str) -> SystemEntry:
-        """Return the head to be appended now; what it tells of counts as told."""
+        """Return the head to be appended now; its content counts as announced."""
         self._ports.knowledge.offers_skills = bool(self._ports.knowledge.skills)
         self._ports.mcp.note_offered()
         return self._made(model, mode)
@@ -124,8 +124,8 @@ class Head:
         """Return the system entry for a session that goes on from here.
 
         The agent's prompt and the tools are the same bytes in every project, so that a provider's cache of them is
-        shared even where a template puts the tools behind the prompt. What is particular to this session opens the
-        conversation: the environment, skills and instructions, and what plan mode means while it is on.
+        shared even where a template puts the tools behind the prompt. Parts of this session alone open the
+        conversation: the environment, skills and instructions, and the meaning of plan mode while it is on.
         """
         ports, knowledge = self._ports, self._ports.knowledge
         spec, tools = knowledge.primary(mode), self.tools(model, mode)
@@ -159,8 +159,8 @@ class Head:
         if not new:
             return
         self._told.update(item.section for item in changed)
-        what = f"{', '.join(new)} changed" if len(new) < 4 else f"{len(new)} instruction files changed"
-        self._channel.emit(Notice(f"{what}: the model sees it after the next /compact, model switch or long pause."))
+        news = f"{', '.join(new)} changed" if len(new) < 4 else f"{len(new)} instruction files changed"
+        self._channel.emit(Notice(f"{news}: the model sees it after the next /compact, model switch or long pause."))
 
 
 def with_system_prompt(spec: AgentSpec, prompt: Callable[[str], str]) -> Callable[[str], str]:

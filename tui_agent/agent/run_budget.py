@@ -1,4 +1,4 @@
-"""What a run may use up: money, tokens, time. Everything that is done in the run counts, subagents' work too."""
+"""The budget of a run: money, tokens, time. Everything that is done in the run counts, subagents' work too."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -14,10 +14,10 @@ BudgetKind = Literal["cost", "tokens", "time"]
 
 @dataclass(frozen=True, slots=True)
 class RunBudget:
-    """What a run may use up at most; None is no limit.
+    """The limits of a run; None is no limit.
 
     Money is in US dollars, time in seconds. Tokens are those of all requests and answers together, as the provider
-    counts them, what it had in its cache included.
+    counts them, those from its cache included.
     """
 
     cost: float | None = None
@@ -35,19 +35,19 @@ class BudgetUsedUpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What was used up: US dollars, and tokens."""
+    """The use so far: US dollars, and tokens."""
 
     cost: float = 0.0
     tokens: int = 0
 
 
 class BudgetMeter:
-    """Counts what a run uses up. An agent shares it with its subagents, whose runs are part of its own."""
+    """Counts the use of a run. An agent shares it with its subagents, whose runs are part of its own."""
 
     def __init__(self, has_price: Callable[[str], bool] = lambda _model: True, *, before: Used | None = None) -> None:
-        """Make a meter; ``has_price`` says whether it is known what a model costs.
+        """Make a meter; ``has_price`` says whether a model's price is known.
 
-        With ``before``, what was used already, one budget is for all runs together; without it each has a whole one.
+        With ``before``, the use so far, one budget is for all runs together; without it each has a whole one.
         """
         self.has_price = has_price
         self._before = before
@@ -89,7 +89,7 @@ class BudgetMeter:
             self.spend(event.entry.cost, event.entry.usage.total if event.entry.usage is not None else 0)
 
     def spend(self, cost: float | None, tokens: int) -> None:
-        """Count so many US dollars and tokens; less than nothing for what is counted elsewhere from now on."""
+        """Count so many US dollars and tokens; negative when they are counted elsewhere from now on."""
         self.cost += cost or 0.0
         self.tokens += tokens
 

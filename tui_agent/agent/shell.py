@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SHELL_CALL = "shell:"
 """How the call ids begin under which a command of the user's own is reported while it runs."""
 INTERRUPTED = "(interrupted)"
-"""The last line of what an interrupted command printed."""
+"""The last line of an interrupted command's output."""
 MAX_LIVE_CHARS = 20_000
 """Characters of a running command's output that are kept when it is interrupted: the last ones."""
 
@@ -33,7 +33,7 @@ MAX_LIVE_CHARS = 20_000
 async def run_shell(
     command: str, ports: AgentPorts, channel: EventChannel, recorder: Recorder | None = None, *, excluded: bool
 ) -> ShellEntry:
-    """Run a command and return its entry, not yet appended; cancelled, it ends it and returns what was printed."""
+    """Run a command and return its entry, not yet appended; cancelled, it ends it and returns the output so far."""
     started = ports.clock()
     call_id = f"{SHELL_CALL}{started}"
     channel.emit(ToolStarted(call_id, "$", command, ""))

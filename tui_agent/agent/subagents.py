@@ -1,7 +1,7 @@
 """Runs subagents: each an agent of its own on a branch of the session, which begins at the conversation or at nothing.
 
 It shares the parent's client, settings and answers to permission questions; it has its own context window, step limit
-and tools, and ends with its parent. What comes back is its last answer.
+and tools, and ends with its parent. It returns its last answer.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class FinishedSubagent:
 
 
 class Subagents:
-    """Starts subagents for one agent. What they change in files is the parent's to take back."""
+    """Starts subagents for one agent. Their changes to files are the parent's to undo."""
 
     def __init__(self, parent: "Agent") -> None:
         self._parent = parent
@@ -150,7 +150,7 @@ class Subagents:
             own.tool_files = ToolFiles()
             own.prompt = with_system_prompt(spec, ports.prompt)
             own.cache_session = f"{session.id}.{session.leaf}"
-            # A list of tools names what the agent may use; servers' tools change and are not in it.
+            # A list of tools names all the agent may use; servers' tools change and are not in it.
             own.mcp = ports.mcp if spec.tools is None else McpHub()
             model, effort = spec.model or model, spec.effort or effort
             if ports.knowledge.primary(mode) is not None:

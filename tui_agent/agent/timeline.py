@@ -1,6 +1,6 @@
-"""The context window over the steps of a path: how big each request was, and what changed it. Pure.
+"""The context window over the steps of a path: how big each request was, and why it changed. Pure.
 
-Nothing of it is stored: it follows from the answers on the path, what they report, and the entries between them.
+Nothing of it is stored: it follows from the answers on the path, their reports, and the entries between them.
 """
 
 from bisect import bisect_left
@@ -19,22 +19,22 @@ CHANGING_KINDS = kinds(lambda kind: kind.edits_view or kind.breaks_prefix)
 
 
 class Mark(StrEnum):
-    """What happened between a request and the one before it, the weightiest first."""
+    """The events between a request and the one before it, the weightiest first."""
 
     COMPACTION = "compaction"
     PRUNE = "prune"
     MOVE = "move"
-    """Somebody went back on the path and on from there."""
+    """The user went back on the path and on from there."""
     MISS = "cache miss"
     EDIT = "edit"
-    """The user changed what the model sees of something."""
+    """The user changed the model's view of an entry."""
 
 
 _MARK_OF_KIND = {"compaction": Mark.COMPACTION, "prune": Mark.PRUNE, "context_edit": Mark.EDIT}
 
 
 class ModelScale(NamedTuple):
-    """What is known of a model: its window in tokens, and what turns stored estimates into its tokens."""
+    """A model's window in tokens, and the conversion of stored estimates into its tokens."""
 
     window: int
     calibrated: Callable[[int], int] = round
@@ -44,7 +44,7 @@ class Step(NamedTuple):
     """One request of a path. All sizes are tokens.
 
     ``answer`` is the entry that came of it, None for the request that would be sent next; ``leaf`` the last entry it
-    was made of. ``exact``: the provider reported the size. ``cached`` is what it read from its cache.
+    was made of. ``exact``: the provider reported the size. ``cached`` is the part read from its cache.
     """
 
     answer: int | None
@@ -60,7 +60,7 @@ class Step(NamedTuple):
     answered: int = 0
     cost: float | None = None
     marks: tuple[Mark, ...] = ()
-    """What happened since the step before, the weightiest first."""
+    """The events since the step before, the weightiest first."""
     miss: CacheMiss | None = None
 
     @property
@@ -70,7 +70,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PathShape:
-    """What a timeline is made of. ``ids`` is the path; all else ascends.
+    """The data of a timeline. ``ids`` is the path; all else ascends.
 
     ``requests`` may be of other branches too, ``changes`` are the entries of `CHANGING_KINDS` on the path, ``returns``
     the entries before which another branch was left.
@@ -130,7 +130,7 @@ def steps_of(shape: PathShape, scale_of: Callable[[str], ModelScale], cold_secon
 
 
 def marks_after(shape: PathShape, answer: int | None) -> tuple[Mark, ...]:
-    """Return what happened on a path after its newest answer: what the next request differs by."""
+    """Return the events on a path after its newest answer: the marks of the next request."""
     newest = answer or 0
     changes = [entry for entry in shape.changes if entry.id > newest]
     return _marks(changes, has_returned=any(entry_id > newest for entry_id in shape.returns), missed=False)

@@ -72,7 +72,7 @@ LIVE_OUTPUT_CHARS = 20_000
 """Characters of a running call's output that are kept for its result when it is interrupted."""
 
 ANSWER_PATTERN = "repeated answer"
-"""What permission rules call an answer that says the same again and again."""
+"""The name of an answer that keeps repeating itself in permission rules."""
 _REPEATED_ANSWER = PermissionNeed(Permission.DOOM_LOOP, ANSWER_PATTERN)
 
 
@@ -94,7 +94,7 @@ class _Call:
 
 
 class ToolRunner:
-    """Runs calls for one session and remembers what the user allowed in it."""
+    """Runs calls for one session and remembers the user's permissions in it."""
 
     def __init__(
         self,
@@ -121,9 +121,9 @@ class ToolRunner:
         """Starts subagents, which share the rules that are kept here; None in a subagent."""
         self.jobs = jobs
         self.diagnostics = Diagnostics(ports, self._channel.emit)
-        """Checks what calls wrote."""
+        """Checks written files."""
         self.recorder = files.recorder
-        """Watches what calls change in files; None where nobody does."""
+        """Watches calls' changes to files; None where nobody does."""
 
     async def run(self, parts: Sequence[ToolCallPart]) -> None:
         """Run the calls of one answer and append one result for each, whatever happens: cancelled, StopRunError."""
@@ -166,7 +166,7 @@ class ToolRunner:
         call = _Call(part)
         try:
             tool, kind = find_tool(part.tool, self._known_tools()), self._ports.kind
-            # The model is told of more tools than its kind has, so that the provider's cache holds.
+            # The model is offered more tools than its kind has, so that the provider's cache holds.
             if kind is not None and not kind.allows(tool.name):
                 has = ", ".join(kind.tools or ())
                 return _Call(part, error=f"Not run: {tool.name} is not for {kind.name}, which has: {has}.")
@@ -203,7 +203,7 @@ class ToolRunner:
             self._append((call, ToolStatus.ERROR, ToolResult(call.error or "The call could not be read.")))
             return
         context = self._context(call)
-        # What it needs depends on what jobs have made, and it sees that.
+        # Its needs depend on files that jobs have made, and it sees those.
         await self.jobs.look()
         try:
             checked = await self._ports.hooks.check_call(call.part.call_id, call.tool, call.arguments)
@@ -222,12 +222,12 @@ class ToolRunner:
     async def _refusal(self, call: _Call, tool: Tool[Any], checked: CheckedCall, context: ToolContext) -> str | None:
         call.arguments = checked.arguments
         if context.editor is not None and tool.traits.writes:
-            # The editor saves what a call is about to change, so that it changes the text the person sees.
+            # The editor saves files a call is about to change, so that it changes the text the person sees.
             for path in await asyncio.to_thread(tool.touches, checked.arguments, context) or ():
                 if path.is_relative_to(context.project) and await context.editor.save(path):
                     await asyncio.to_thread(context.reads.note, path)
         needs = await asyncio.to_thread(needs_of, tool, checked.arguments, context)
-        # What it needs by the time it runs may be no more than that.
+        # Its needs by the time it runs may be no more than these.
         context.allowed = frozenset((need.permission, need.pattern) for need in needs)
         context.harmless = bool(needs) and all(need.harmless for need in needs)
         refusal = await self.gate.refusal(
@@ -265,7 +265,7 @@ class ToolRunner:
         context.request_grants, context.allow_host = request_grants, allow_host
 
     async def _execute(self, call: _Call, tool: Tool[Any], checked: CheckedCall, context: ToolContext) -> ToolResult:
-        """Run a call that may; what it could not do comes back as a result, so that hooks see that too."""
+        """Run a call that may; a failure comes back as a result, so that hooks see that too."""
         title = tool.title(checked.arguments)
         written = call.part.arguments if checked.changed is None else checked.changed
         self._channel.emit(ToolStarted(call.part.call_id, tool.name, title, written))
@@ -345,7 +345,7 @@ class ToolRunner:
     # -- doom loops -----------------------------------------------------------------------------------------
 
     async def _loop_refusal(self, call: _Call) -> str | None:
-        """Return what to tell the model of a call that goes round in a circle, None if it may; raises StopRunError."""
+        """Return the refusal of a call that goes round in a circle, None if it may; raises StopRunError."""
         path = self._session.active_path()
         rules = LoopRules(frozenset(self._allowed_loops), lambda tool: tool_traits()[tool].writes, self.problem_of)
         loop = detect(path, call.part.call_id, rules)
@@ -387,7 +387,7 @@ class ToolRunner:
         return not allowed and self.gate.decide(_REPEATED_ANSWER).action is not Action.ALLOW
 
     async def after_repetition(self, answer: AssistantEntry, found: Repetition) -> str:
-        """Ask about an answer stopped for repeating itself; returns what to tell the model, raises StopRunError."""
+        """Ask about an answer stopped for repeating itself; returns the note for the model, raises StopRunError."""
         before = repeated_answers(self._session.active_path())
         nobody = self.gate.decide(_REPEATED_ANSWER).action is Action.DENY
         if before >= (1 if nobody else MAX_REPEATED_ANSWERS - 1):
@@ -469,7 +469,7 @@ class ToolRunner:
 
 
 def _failed(tool: Tool[Any], error: ToolError | OSError) -> ToolResult:
-    """Return the result of a call that failed. What the system refuses is an answer to the call and ends no run."""
+    """Return the result of a call that failed. A refusal of the system is an answer to the call and ends no run."""
     if isinstance(error, OSError):
         log.warning("%s failed", tool.name, exc_info=error)
         error = explain(error, str(error.filename or tool.name))
