@@ -1,8 +1,8 @@
 """Opens files without being led elsewhere by a link.
 
-A repository can hold a link to a file of its user's (``AGENTS.md -> ../.ssh/id_rsa``): what a project brings along is
-read only where it really is in the project. A command in the background could put a link in the place of a directory
-between a question and its answer: `directory` and what uses it follow no link on a path that was allowed.
+A repository can hold a link to a file of its user's (``AGENTS.md -> ../.ssh/id_rsa``): a project's files are
+read only where they really are in the project. A command in the background could put a link in the place of a directory
+between a question and its answer: `directory` and its users follow no link on a path that was allowed.
 """
 
 import errno
@@ -16,7 +16,7 @@ from typing import BinaryIO
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """How a directory is opened that may not be a link."""
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-"""Without ``O_NONBLOCK`` a pipe in a file's place would wait for somebody to write."""
+"""Without ``O_NONBLOCK`` a pipe in a file's place would wait for a writer."""
 
 
 class OutsideError(OSError):
@@ -30,8 +30,7 @@ def is_inside(project: Path, path: Path) -> bool:
 def read_inside(project: Path, path: Path, limit: int | None = None) -> tuple[bytes, os.stat_result]:
     """Return the first bytes of a file of a project, all of them without a limit, and its state.
 
-    What is opened is the place the path led to when it was looked at: if a link is put in the way meanwhile, opening
-    fails.
+    Opens the place the path led to when it was looked at: if a link is put in the way meanwhile, opening fails.
 
     Raises:
         OutsideError: it leads out of the project.
@@ -45,7 +44,7 @@ def read_inside(project: Path, path: Path, limit: int | None = None) -> tuple[by
 
 
 def open_inside(project: Path, path: Path) -> int:
-    """Return a descriptor of what a path leads to in a project; raises as `read_inside`."""
+    """Return a descriptor of the file a path leads to in a project; raises as `read_inside`."""
     root, real = Path(os.path.realpath(project)), Path(os.path.realpath(path))
     if not real.is_relative_to(root):
         raise OutsideError(errno.EXDEV, f"it leads out of the project, to {real}", str(path))

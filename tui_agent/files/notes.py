@@ -50,7 +50,7 @@ def without_note(text: str, note: str) -> str:
 
 
 def write_notes(project: Path, text: str) -> None:
-    """Write the file; raises as `read_notes`. What was remembered is there after a crash."""
+    """Write the file; raises as `read_notes`. The notes survive a crash."""
     path = _notes_path(project)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text.encode())

@@ -3,7 +3,7 @@
 A repository can name programs in its settings (``core.fsmonitor``, filters, ``diff.external``, hooks, remotes that are
 fetched from when an object is missing), lead elsewhere (``core.worktree``, ``include.path``), and so can the submodules
 and the repositories embedded in it. So none of its settings are read. Git runs on a directory of ours that holds a
-configuration of ours and links to the repository's index, objects and references. It is told where the files are,
+configuration of ours and links to the repository's index, objects and references. It gets the place of the files,
 looks into no submodule, fetches nothing, and writes nothing.
 
 Only the subcommands in ``_SUBCOMMANDS`` are run: they read.
@@ -33,7 +33,7 @@ _SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "ls-files": (),
     "status": ("--ignore-submodules=all", "--no-renames"),
 }
-"""What is run, with options that are always given: git starts another git in a submodule, which reads its settings.
+"""The commands, with options that are always given: git starts another git in a submodule, which reads its settings.
 
 ``git diff`` is not among them: it writes the times of files into the index, optional locks or not.
 """
@@ -91,7 +91,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def run_git(folder: Path, *arguments: str, text: bytes = b"", seconds: float = GIT_SECONDS) -> bytes | None:
-    """Run git in a folder and return what it writes, given ``text``. Blocks: call it in a thread.
+    """Run git in a folder and return its output; ``text`` is its input. Blocks: call it in a thread.
 
     ``arguments`` are one of the subcommands that are known here, and its options.
 
@@ -145,7 +145,7 @@ def call_git(
 
 
 def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
-    """Return whether files that git tracks differ from the last commit; False where that can't be told.
+    """Return whether files that git tracks differ from the last commit; False where that can't be seen.
 
     Submodules are not looked into.
     """
@@ -197,7 +197,7 @@ def _held(folder: Path, _index: int, states: tuple[tuple[Path, int, int], ...]) 
 
 
 def _blob_name(path: Path, like: str) -> str | None:
-    """Return the name that git gives to what is in a file, of the same kind as another name; None if it is too much."""
+    """Return git's name for the content of a file, of the same kind as another name; None if it is too large."""
     data = read_regular(path, _MAX_HASHED_BYTES + 1)
     if data is None or len(data) > _MAX_HASHED_BYTES:
         return None
@@ -236,7 +236,7 @@ def repository_of(top: Path) -> Path | None:
 
 
 def private_repository(project: Path, place: Path, original: Path) -> tuple[Path, Path] | None:
-    """Make a repository at a place that knows what the project's knows, and shares nothing that can be written to.
+    """Make a repository at a place that knows all the project's does, and shares nothing writable with it.
 
     Index and references are copies. Objects are read from the project's repository, by the name that they have below
     ``original``, a link to the project: the project itself may be hidden where git runs.
@@ -275,7 +275,7 @@ def private_repository(project: Path, place: Path, original: Path) -> tuple[Path
 
 
 def furnish(own: Path, repository: Path) -> None:
-    """Make a directory for git that has everything of a repository but what could make it act."""
+    """Make a directory for git that has everything of a repository but the parts that could make it act."""
     shared = shared_directory(repository)
     (own / "config").write_text(_OWN_SETTINGS + "".join(_settings(shared / "config")), encoding="utf-8")
     (own / "HEAD").write_text(f"{head_of(repository, shared) or 'ref: refs/heads/none'}\n", encoding="utf-8")

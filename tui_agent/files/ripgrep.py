@@ -15,7 +15,7 @@ from tui_agent.path_checks import is_file, is_there
 from tui_agent.processes.own_programs import bare_environment, find_program, limited
 
 TIMEOUT = 60.0
-"""Seconds after which a search is stopped; what it found until then counts."""
+"""Seconds after which a search is stopped; its results until then count."""
 
 COMMON = (
     *("--no-config", "--color=never", "--no-messages", "--no-require-git", "--hidden"),
@@ -76,7 +76,7 @@ async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink,
     """Run ripgrep in a directory and hand its output on, several lines at a time; it never outlives the call.
 
     Raises:
-        NoRipgrepError: no ripgrep runs here, or none that would end; what the sink was given until then is not all.
+        NoRipgrepError: no ripgrep runs here, or none that would end; the sink has not got all lines then.
     """
     for binary in _candidates(directory):
         if await _works(binary):
@@ -148,7 +148,7 @@ async def _drained(stream: asyncio.StreamReader) -> bytes:
 
 @lru_cache(maxsize=64)
 def _candidates(directory: Path) -> tuple[str, ...]:
-    """Return the binary that the ``ripgrep`` package puts beside this Python, then what the PATH has outside."""
+    """Return the binary that the ``ripgrep`` package puts beside this Python, then those on the PATH outside."""
     scripts = sysconfig.get_path("scripts")
     found = (find_program("rg", environ={"PATH": scripts}), find_program("rg", outside=directory))
     return tuple(dict.fromkeys(path for path in found if path))

@@ -2,7 +2,7 @@
 
 A file whose name says that it holds secrets, or that is nothing but a secret, is asked about. In any other file the
 secrets are left out and the rest is shown. Source code, text for people and files made to be shared
-(``.env.example``) count by their names only: what looks like a key there is made up for a test or an example.
+(``.env.example``) count by their names only: anything like a key there is made up for a test or an example.
 """
 
 import codecs
@@ -52,7 +52,7 @@ _LIBRARIES = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What was found in a file: the lines with secrets, from 1, as they may be shown."""
+    """The secrets found in a file: the lines with secrets, from 1, as they may be shown."""
 
     lines: Mapping[int, str]
     secrets: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ def is_secret_file(path: Path) -> bool:
 
 
 def file_holds_secret(path: Path) -> bool:
-    """Return whether anything in a file is a secret. What is no regular file or can't be read holds none."""
+    """Return whether anything in a file is a secret. A file that is not regular or can't be read holds none."""
     return is_sensitive(path) or bool(_content_of(path).lines)
 
 
@@ -133,21 +133,21 @@ def shown_line(path: Path, number: int, line: str) -> str:
 
 
 def shown_text(path: Path, text: str) -> str:
-    """Return what may be shown of a text that a file holds, or will: the file itself is not looked at."""
+    """Return a file's present or future text as it may be shown: the file itself is not looked at."""
     from tui_agent.secret_detector import remove_secrets
 
     return text if is_for_people(path) else remove_secrets(text)
 
 
 def shown_quote(path: Path, text: str) -> str:
-    """Return what may be shown of a text that is about a file, and may quote it: what a checker says, a diff."""
+    """Return a text that may quote a file, a checker's output or a diff, as it may be shown."""
     from tui_agent.secret_detector import remove_known
 
     return remove_known(shown_text(path, text), _content_of(path).secrets)
 
 
 def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
-    """Return what may be kept of a diff between texts of a file: a session, and what is exported of it, keep diffs."""
+    """Return a diff between texts of a file as it may be kept: sessions and their exports keep diffs."""
     from tui_agent.secret_detector import find_secrets, remove_known
 
     if is_for_people(path):
@@ -157,12 +157,12 @@ def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
 
 
 def is_for_people(path: Path) -> bool:
-    """Return whether a file is source code, or text made to be shared: what looks like a key there is none."""
+    """Return whether a file is source code, or text made to be shared: anything like a key there is none."""
     return path.suffix.lower() in _CODE or any(path.match(pattern) for pattern in HARMLESS_NAMES)
 
 
 def _content_of(path: Path) -> _Content:
-    """Return what is in a file, which is looked at again when it has changed."""
+    """Return the secrets of a file, which is looked at again when it has changed."""
     if is_for_people(path):
         return _NOTHING
     try:

@@ -1,4 +1,4 @@
-"""Files that are out of the ordinary by their names: they hold secrets, or rule what programs do. Pure."""
+"""Files that are out of the ordinary by their names: they hold secrets, or rule programs. Pure."""
 
 import fnmatch
 import os
@@ -40,7 +40,7 @@ _PROTECTED = frozenset(
     | {".mcp.json", ".envrc", ".gitmodules", ".gitattributes", ".gitconfig"}
     | {".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".gdbinit", ".lldbinit"}
 )
-"""What other programs execute or obey later, in lower case: changed only when that very file was allowed."""
+"""Files other programs execute or obey later, in lower case: changed only when that very file was allowed."""
 
 
 def is_sensitive(path: str | os.PathLike[str]) -> bool:
@@ -50,18 +50,18 @@ def is_sensitive(path: str | os.PathLike[str]) -> bool:
 
 @lru_cache(maxsize=16_384)
 def is_repository(name: str) -> bool:
-    """Whether some file system takes a name for a repository's data: case and what has no shape don't count."""
+    """Whether some file system takes a name for a repository's data: case and invisible characters don't count."""
     return "".join(filter(str.isascii, name)).casefold().rstrip(". ") in _REPOSITORIES
 
 
 @lru_cache(maxsize=16_384)
 def steers_programs(name: str) -> bool:
-    """Whether other programs execute or obey what has this name, or what is in a directory of this name."""
+    """Whether other programs execute or obey files of this name, or in a directory of this name."""
     return name.lower() in _PROTECTED or is_repository(name)
 
 
 def rules_programs(path: PurePath) -> bool:
-    """Return whether a file rules what programs do: repositories' settings, editors' tasks, our own."""
+    """Return whether a file rules programs: repositories' settings, editors' tasks, our own."""
     return any(map(steers_programs, path.parts))
 
 
