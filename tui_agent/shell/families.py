@@ -1,8 +1,8 @@
 """Which rule "always" offers for a command: the family it belongs to, where that is known; else the very same command.
 
 `git commit -m x` belongs to `git commit *`; `npm run test` is a family of its own. A family is a program with the
-options listed in `families.txt`: each only chooses what is looked at or how it is shown, or does what the family is
-for. An option that is not listed (one that starts a program, writes to a named file, or reads other settings) is asked
+options listed in `families.txt`: each only selects input or how it is shown, or does the family's work.
+An option that is not listed (one that starts a program, writes to a named file, or reads other settings) is asked
 about, though a rule allows the family.
 """
 
@@ -19,7 +19,7 @@ _TABLE = Path(__file__).with_suffix(".txt")
 _TASKS = listed("npm pnpm yarn bun")
 """Programs whose `run` takes the name of a task, which is a family."""
 _RUNNERS = ("uv run", "poetry run", "pipenv run", "pdm run", "bundle exec", "npx", "bunx", "pnpm exec")
-"""What follows is a command with a family of its own."""
+"""The rest is a command with a family of its own."""
 _MODULES = listed("pytest unittest doctest mypy ruff black isort flake8 pylint compileall coverage build")
 _SCRIPTED = re.compile(r"(?:python|pypy)[\d.]*|node|ts-node|tsx|bash|sh|zsh|ruby|perl|php")
 _PLAIN = re.compile(r"[\w.@/:+-]+", re.ASCII)
@@ -39,13 +39,13 @@ def family(words: Sequence[Word]) -> tuple[str, str]:
     pattern = f"{' '.join(named)} *"
     if not fits:
         return exact, pattern
-    # A task as it stands is what was asked about; with arguments it is a family.
+    # A task as it stands is the one asked about; with arguments it is a family.
     is_task = named[0] in _TASKS and "run" in named
     return exact if len(named) == len(words) and is_task else pattern, ""
 
 
 def run_by(words: Sequence[str]) -> list[str]:
-    """Return what a runner (``uv run``, ``npx``) may be given to run, for rules against that: all of it, or less."""
+    """Return the commands a runner (``uv run``, ``npx``) may run, for rules against that: all of it, or less."""
     size = _runner_size(words)
     return [" ".join(words[first:]) for first in range(size, min(len(words), size + 6))] if size else []
 
@@ -85,7 +85,7 @@ _MODULES_ONLY = listed("unittest doctest compileall coverage build")
 
 
 def _knows(name: str, words: Sequence[str]) -> bool:
-    """Return whether every option is listed for a family. What follows ``--`` is an operand."""
+    """Return whether every option is listed for a family. Words after ``--`` are operands."""
     known = option_table().get(name, frozenset())
     flags = "".join(option[1] for option in known if len(option) == 2)
     valued = {option[1] for option in known if len(option) == 3 and option.endswith(":")}

@@ -1,4 +1,4 @@
-"""The closed grammar of commands that only read: what runs unasked where no sandbox holds a command.
+"""The closed grammar of commands that only read and run unasked where no sandbox holds a command.
 
 A line is free when every character of it belongs to a token named here, every command is in `TABLE`, every switch is
 one that its row names, and every operand has the form its row gives. Nothing else is: no expansion, glob, redirection
@@ -39,7 +39,7 @@ _BUILTINS = frozenset({"cd", "echo", "false", "pwd", "true"})
 _READABLE = re.compile(r"[\t\n -~]*")
 
 SimpleCommands = list[tuple[tuple[str, ...], str]]
-"""The simple commands of a line: the words their programs are given, and what separates them from the next."""
+"""The simple commands of a line: their programs' words, and the separator before the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _pattern(pattern: str) -> OperandForm:
 
 
 def _file(text: str, place: CommandPlace) -> bool:
-    """A file to be shown: a regular one that holds no secret, by its path or by what is in it, or a missing one."""
+    """A file to be shown: a regular one that holds no secret, by its path or its content, or a missing one."""
     path = place.inside(text) if is_listable(text, place) else None
     if path is None or any(map(is_sensitive, below(path, place))) or file_holds_secret(path):
         return False
@@ -124,7 +124,7 @@ class ProgramUsage:
     """How a program may be used.
 
     ``flags`` are letters that take nothing and may be joined (``-la``), ``valued`` ones that take a value, ``long`` is
-    a pattern of other switches. ``form`` is what operands are, None when there may be none, ``first`` the first one
+    a pattern of other switches. ``form`` is the form of operands, None when there may be none, ``first`` the first one
     where that is another. A value in the same word is a number or a mark, one of its own is taken for an operand.
     """
 
@@ -146,7 +146,7 @@ class ProgramUsage:
         letters = rf"-[{self.flags}\0]*(?:[{self.valued}\0](?:[\d.,+-]*|[^\w-]))?"
         if not all(re.fullmatch(f"{letters}|{self.long}", switch, re.ASCII) and switch != "-" for switch in switches):
             return False
-        # What is searched for may be given by a switch, before or after the files.
+        # The pattern to search for may be given by a switch, before or after the files.
         given = "e" in self.valued and any("e" in switch and re.fullmatch(letters, switch) for switch in switches)
         form = self.form
         if self.recursive and self.recursive in "".join(["-", *switches]):

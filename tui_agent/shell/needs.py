@@ -1,8 +1,8 @@
-"""What a command needs to be allowed: one need for each simple command in it, and for each place it reaches.
+"""The permissions a command needs: one need for each simple command in it, and for each place it reaches.
 
-A line of the closed grammar is ``harmless`` and runs unasked everywhere. What can't be understood is ``unclear``: no
-rule for a particular command covers it, only one that allows everything. A sandbox needs none of this to hold a
-command; there it is for rules, and for asking before what would only fail.
+A line of the closed grammar is ``harmless`` and runs unasked everywhere. One that can't be understood is ``unclear``:
+no rule for a particular command covers it, only one that allows everything. A sandbox needs none of this to hold
+a command; there it is for rules, and for asking before a run that would only fail.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from tui_agent.shell.reader import ParsedLine, SimpleCommand, Word, listed, read
 _REPOSITORY = listed("add commit update-index update-ref gc init fetch")
 _BOTH = listed("am checkout cherry-pick merge mv pull rebase reset restore revert rm switch")
 """Subcommands of git that write to the repository, and those that change files, too: asked about before a run in the
-sandbox that would be for nothing. What is not here is asked about when it has failed."""
+sandbox that would be for nothing. Others are asked about when they have failed."""
 
 MAX_NESTING = 5
 """Scripts within scripts (``sh -c 'sh -c …'``) that are looked into."""
@@ -50,7 +50,7 @@ _PROSE = frozenset({"-m", "-am", "--message", "--body", "-b", "--title", "-t", "
 _SEPARATORS = LazyPattern(r"[=@:,]")
 _MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
 _NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
-"""What may be at the beginning and must not be in a line for all that follows a ``cd`` to run where it leads."""
+"""A beginning a line may have, and parts it must not have, for all after a ``cd`` to run where it leads."""
 _LONE_DASH = LazyPattern(r"(?<!\S)-(?!\S)")
 _SECONDS = LazyPattern(r"\d+(?:\.\d+)?[smh]?")
 
@@ -104,9 +104,9 @@ class _CommandAnalyzer:
             yield Path(os.path.realpath(os.path.join(folder, text)))  # noqa: PTH118 - called for every word
 
     def _simple(self, simple: SimpleCommand, *, writes: bool) -> Iterator[PermissionNeed]:
-        """Yield what one command needs. With a file to write to, what it says is no longer without consequence."""
+        """Yield the needs of one command. With a file to write to, its output is no longer without consequence."""
         text = simple.source.partition("<<")[0] if simple.fed else simple.source
-        # The grammar of the parser may lose a dash that stands alone; what it leaves is not all there is.
+        # The grammar of the parser may lose a dash that stands alone; the rest is not the whole line.
         plain = not writes and not simple.assignments and not _LONE_DASH.search(self._command)
         free = plain and all(is_free(text, folder, self._project) for folder in self._folders)
         yield _need(simple, harmless=free)
@@ -131,7 +131,7 @@ class _CommandAnalyzer:
                     yield outside(real)
 
     def _places(self, words: Iterable[Word]) -> Iterator[PermissionNeed]:
-        """Yield what it takes to reach what words name: directories outside, files with secrets."""
+        """Yield the needs for the paths words name: directories outside, files with secrets."""
         for folder in self._folders:
             if not folder.is_relative_to(self._project):
                 yield outside(folder)
@@ -173,14 +173,14 @@ def outside(real: Path) -> PermissionNeed:
 
 def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
     words, unclear = _uncarried(simple.words), "" if harmless else _unclear(simple.words)
-    # Rules are matched against the settings that matter, the words, and what the command is fed.
+    # Rules are matched against the settings that matter, the words, and the command's input.
     settings = [f"{name}={word.shown}" for name, word in simple.assignments if not _QUIET_SETTINGS.fullmatch(name)]
     pattern = " ".join([*settings, *(word.shown for word in words), *([simple.fed] if simple.fed else [])])
     always, exceeded = family(words)
-    # A program of the closed grammar is asked about for what it does this time.
+    # A program of the closed grammar is asked about for this exact line.
     if settings or words[0].value in TABLE or (simple.fed and not always.endswith(" *")):
         always = escaped(pattern)
-    # What git is known to change beyond build output.
+    # Changes that git is known to make beyond build output.
     *_, rest = _without_options([word.value or "" for word in words[1:]])
     name = rest[0] if rest and words[0].value == "git" else ""
     changes: tuple[Change, ...] = ("repository",) if name in _REPOSITORY else ()
@@ -199,7 +199,7 @@ def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
 
 
 def _uncarried(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Return a command without what only measures or limits it: ``time``, ``timeout 60``, ``nohup``."""
+    """Return a command without words that only measure or limit it: ``time``, ``timeout 60``, ``nohup``."""
     values = [word.value or "" for word in words[:3]]
     if len(words) > 1 and values[0] in {"time", "nohup"} and not values[1].startswith("-"):
         return _uncarried(words[1:])
@@ -209,7 +209,7 @@ def _uncarried(words: tuple[Word, ...]) -> tuple[Word, ...]:
 
 
 def _unclear(words: Sequence[Word]) -> str:
-    """Return why it can't be told what a command does, "" when it can."""
+    """Return why a command's effect can't be known, "" when it can."""
     program = words[0].value
     if program is None or words[0].glob or words[0].tilde or not _PROGRAM.fullmatch(program):
         return f"the program that {words[0].source} stands for is not known before it runs"
@@ -223,7 +223,7 @@ def _unclear(words: Sequence[Word]) -> str:
 
 
 def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
-    """Yield other spellings of a command that a rule against it means too, with what it makes other programs run."""
+    """Yield other spellings of a command that a rule against it means too, with the commands others run for it."""
     shown = [word.shown for word in words]
     program = shown[0].rpartition("/")[2]
     yield " ".join([program, *shown[1:]])
@@ -239,7 +239,7 @@ def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
 
 
 def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield what follows ``git`` with fewer and fewer of the options before its subcommand."""
+    """Yield the words after ``git`` with fewer and fewer of the options before its subcommand."""
     yield words
     while words and words[0].startswith("-"):
         words = words[2:] if words[0] in {"-C", "-c"} else words[1:]
@@ -247,7 +247,7 @@ def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _path_texts(word: Word) -> list[str]:
-    """Return everything in a word that may be a path: itself, and what follows ``=``, ``@``, ``:`` or an option."""
+    """Return everything in a word that may be a path: itself, and the text after ``=``, ``@``, ``:`` or an option."""
     text = word.start if word.value is None else word.value
     if word.tilde:
         text = _home(text)

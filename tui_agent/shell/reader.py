@@ -20,8 +20,8 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 class Word:
     """One word.
 
-    ``value`` is what the program is given, a pattern for file names as it stands; None when only running the command
-    would tell. ``start`` is what it begins with for certain.
+    ``value`` is the program's argument, a pattern for file names as it stands; None when only running the command
+    would tell. ``start`` is its certain beginning.
     """
 
     source: str
@@ -55,7 +55,7 @@ class SimpleCommand:
 class ParsedLine:
     """Everything in a command line that runs or touches a file, in the order written.
 
-    Nesting is not kept: whoever judges takes each command as if it ran. What is not looked into is a problem, and a
+    Nesting is not kept: whoever judges takes each command as if it ran. A part not looked into is a problem, and a
     command line with problems is asked about.
     """
 
@@ -101,7 +101,7 @@ _SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[({\[])")
 
 
 def read_script(text: str) -> ParsedLine:
-    """Take a command line apart. Never raises; what it can't read is in ``problems``."""
+    """Take a command line apart. Never raises; parts it can't read are in ``problems``."""
     if problem := _unreadable(text):
         return ParsedLine(problems=[problem])
     script, data = ParsedLine(), text.encode()
@@ -185,7 +185,7 @@ class _Reader:
     def _command(self, node: "Node") -> None:
         self._gaps(node, _GAP)
         words, assignments = list[Word](), list[tuple[str, Word]]()
-        # What ``export A=1`` sets holds for what comes after it, too.
+        # A variable set by ``export A=1`` holds for later commands, too.
         made = self._script.assignments if node.type == "declaration_command" else assignments
         for child in node.children:
             match child.type:
@@ -238,7 +238,7 @@ class _Reader:
             if child.type in _WORDS:
                 self._problem("its here-document is followed by words")
             elif child.type not in {"heredoc_start", "heredoc_end", "heredoc_body", "file_descriptor"}:
-                # What follows on the line of ``<<EOF`` belongs to the here-document in the tree.
+                # The rest of the line of ``<<EOF`` belongs to the here-document in the tree.
                 self.read(child)
 
     def _fed(self, node: "Node") -> str:
@@ -253,7 +253,7 @@ class _Reader:
     # -- words ----------------------------------------------------------------------------------------------
 
     def _word(self, node: "Node") -> Word:
-        """Return the word a node stands for; what nobody could tell from the text is unknown in it."""
+        """Return the word a node stands for; parts the text does not settle are unknown in it."""
         source = self._text(node)
         parts = list(self._parts(node))
         known = next((at for at, (text, _glob) in enumerate(parts) if text is None), len(parts))
@@ -262,13 +262,13 @@ class _Reader:
         return Word(source, start if known == len(parts) else None, start, glob, source.startswith("~"))
 
     def _parts(self, node: "Node") -> Iterator[tuple[str | None, bool]]:
-        """Yield texts, None for what is unknown, and whether each holds a pattern for file names."""
+        """Yield texts, None for unknown ones, and whether each holds a pattern for file names."""
         text = self._text(node)
         match node.type:
             case "word" | "number" | "variable_name" | "special_variable_name":
                 if node.children or not _PLAIN.fullmatch(text) or "{" in text or "}" in text:
                     self._problem("it holds a word that can't be read")
-                # A backslash takes the meaning of what follows.
+                # A backslash takes the next character's meaning.
                 unquoted = _ESCAPED.sub(lambda match: "" if match[1] == "\n" else match[1], text)
                 yield unquoted, re.search(r"[*?\[]", _ESCAPED.sub("", text)) is not None
             case "raw_string":
@@ -306,7 +306,7 @@ class _Reader:
         yield self._data[position : node.end_byte - 1].decode(), False
 
     def _gaps(self, node: "Node", allowed: "re.Pattern[str]") -> None:
-        """What lies between the parts of a node is nothing but space: the parser left nothing out."""
+        """Check that only space lies between the parts of a node: the parser left nothing out."""
         position = node.start_byte
         for start, end in (*((child.start_byte, child.end_byte) for child in node.children), (node.end_byte, 0)):
             if not allowed.fullmatch(self._data[position:start].decode()):
