@@ -1,1 +1,1 @@
-"""Text files and what an edit does to them: encodings, matching what a model copied, differences."""
+"""Text files and edits of them: encodings, matching what a model copied, differences."""

@@ -1,4 +1,4 @@
-"""What changed between two versions of a text: a unified diff for people, counts, and the changed places."""
+"""Differences between two versions of a text: a unified diff for people, counts, and the changed places."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ MAX_DIFF_CHARS = 400_000
 _MAX_COMPARED = 4_000
 _MAX_PAIRS = 200_000
 _MAX_STEPS = 1_000_000
-"""Pairs of equal lines looked at, a third of a second; what is not compared by then counts as replaced."""
+"""Pairs of equal lines compared, a third of a second; lines not compared by then count as replaced."""
 Opcode = tuple[str, int, int, int, int]
 
 
@@ -53,7 +53,7 @@ def line_origins(before: str, after: str) -> list[int | None]:
 
 
 def changes_between(old: list[str], new: list[str]) -> list[Opcode]:
-    """Compare only what lies between the common start and the common end: an edit is small, a file is not."""
+    """Compare only the part between the common start and the common end: an edit is small, a file is not."""
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])
     old_middle, new_middle = old[start : len(old) - end], new[start : len(new) - end]
@@ -73,7 +73,7 @@ def changes_between(old: list[str], new: list[str]) -> list[Opcode]:
 
 
 class BoundedMatcher(SequenceMatcher[str]):
-    """Compares two sequences until it has looked at ``steps`` pairs: what is alike again and again takes for ever."""
+    """Compares two sequences until it has looked at ``steps`` pairs: very repetitive text takes for ever."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str], *, autojunk: bool, steps: int = _MAX_STEPS) -> None:
         super().__init__(None, old, new, autojunk=autojunk)
@@ -98,7 +98,7 @@ def _render(shown: str, opcodes: list[Opcode], old: list[str], new: list[str], *
     out = ["--- /dev/null\n" if is_new else f"--- a/{shown}\n", f"+++ b/{shown}\n"]
     size = 0
     matcher = SequenceMatcher(None, "", "")
-    matcher.get_opcodes = opcodes.copy  # type: ignore[assignment, method-assign]  # what is grouped is known already
+    matcher.get_opcodes = opcodes.copy  # type: ignore[assignment, method-assign]  # the opcodes are known already
     for group in matcher.get_grouped_opcodes(CONTEXT_LINES):
         old_start, old_end = group[0][1], group[-1][2]
         new_start, new_end = group[0][3], group[-1][4]

@@ -3,7 +3,7 @@
 Exact text first. Where there is none, the differences that models introduce when they copy are looked past, one
 kind after another: line endings, white space at line ends, typographic quotes and dashes, blank lines around it,
 another indentation of the whole block, line numbers copied from ``read``, one escaping too many. A match has to be the
-only one at its level, and what the edit does not mean to change stays as it is in the file.
+only one at its level, and text the edit does not mean to change stays as it is in the file.
 """
 
 import bisect
@@ -73,7 +73,7 @@ def _rescaled(pairs: Sequence[tuple[str, str]], rows: Sequence[str]) -> str | No
     return "".join(scaled[_indent_of(row)] + row.lstrip(" \t") if row.strip() else row for row in rows)
 
 
-# What an edit is told whose text is not in the file, or not only once: the lines it comes closest to.
+# The error for an edit whose text is not in the file, or not only once: the lines it comes closest to.
 
 _MAX_PLACES = 8
 _MAX_LINES = 16
@@ -87,7 +87,7 @@ _MOST_COUNTED = 100
 
 
 def closest(text: str, old: str) -> str:
-    """Return a message that shows where the text comes closest to what was looked for."""
+    """Return a message that shows where the text comes closest to the one looked for."""
     lines, wanted = text.removesuffix("\n").split("\n")[:_COMPARED_LINES], old.strip("\n").split("\n")
     if not old.strip():
         return "old is only white space that is not in the file like that."
@@ -136,15 +136,15 @@ def _differing(lines: list[str], old: list[str], start: int) -> str:
         (at for at, line in enumerate(old) if start + at >= end or lines[start + at].strip() != line.strip()), None
     )
     if offset is None:
-        told, middle = f"Lines {start + 1}-{end} differ from it in white space only, copy them exactly:", start
+        hint, middle = f"Lines {start + 1}-{end} differ from it in white space only, copy them exactly:", start
     elif start + offset >= end:
-        told, middle = f"The file ends after line {end}, old goes on with {_cut(old[offset].strip())!r}:", end
+        hint, middle = f"The file ends after line {end}, old goes on with {_cut(old[offset].strip())!r}:", end
     else:
         middle = start + offset
-        told = f"Closest is this, but line {middle + 1} in old is {_cut(old[offset].strip())!r}:"
+        hint = f"Closest is this, but line {middle + 1} in old is {_cut(old[offset].strip())!r}:"
     first = max(start, min(middle - _MAX_LINES // 2, end - _MAX_LINES))
     numbered = (f"{place + 1}\t{_cut(lines[place])}" for place in range(first, min(end, first + _MAX_LINES)))
-    return "\n".join([f"old was not found. {told}", *numbered])
+    return "\n".join([f"old was not found. {hint}", *numbered])
 
 
 def _cut(line: str) -> str:
@@ -152,7 +152,7 @@ def _cut(line: str) -> str:
     return line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]} [...]"
 
 
-# What models put into a text they copy that the file has not: line numbers, escapes, blank lines around it. Each
+# Slips of models in a text they copy: line numbers, escapes, blank lines around it. Each
 # function takes the text to find and the text to put in its place, and returns both without the slip; None where there
 # is none, or where it is not the same in both, so that it may be meant.
 
@@ -213,7 +213,7 @@ _TYPOGRAPHIC = str.maketrans(
 
 
 class NoMatchError(Exception):
-    """The text to replace is not there, or not only there; the message tells the model what is."""
+    """The text to replace is not there, or not only there; the message tells the model the closest text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A text after a replacement. ``loosely`` says what had to be looked past, empty for an exact match."""
+    """A text after a replacement. ``loosely`` names the differences ignored, empty for an exact match."""
 
     text: str
     count: int
@@ -332,7 +332,7 @@ def _indented(text: str, wanted: Replacement) -> list[_Span]:
 def _without(
     slip: Callable[[str, str], Pair | None], others: Iterable[Find], text: str, wanted: Replacement
 ) -> list[_Span]:
-    """Match a text without what was put into it by mistake, in other ways."""
+    """Match a text without its slips, in other ways."""
     pair = slip(wanted.old, wanted.new)
     if pair is None or not pair[0]:
         return []
@@ -340,7 +340,7 @@ def _without(
     spans = next((spans for other in others if (spans := other(text, bare))), [])
     if slip is not without_blank_ends:
         return spans
-    # What was taken off at the ends of the text were line breaks, so only whole lines count.
+    # Only line breaks were taken off at the ends of the text, so only whole lines count.
     return [
         span
         for span in spans
@@ -360,7 +360,7 @@ class _Folded:
     removed: list[int]
 
     def original(self, position: int, *, is_end: bool = False) -> int:
-        """Return the place in the whole text; what was cut right after the end of a span does not belong to it."""
+        """Return the place in the whole text; a part cut right after the end of a span does not belong to it."""
         index = (bisect.bisect_left if is_end else bisect.bisect_right)(self.cuts, position)
         return position + (self.removed[index - 1] if index else 0)
 
@@ -411,7 +411,7 @@ _LEVELS: tuple[tuple[str, Find], ...] = (
 
 
 class _Maker:
-    """Makes the new text for each match of one replacement; what all of them share is computed once."""
+    """Makes the new text for each match of one replacement; their common part is computed once."""
 
     def __init__(self, text: str, wanted: Replacement) -> None:
         self._text = text

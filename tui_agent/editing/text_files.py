@@ -15,7 +15,7 @@ from tui_agent.files.inside import directory, open_file
 from tui_agent.lazy import dataclass
 
 SAMPLE_BYTES = 64 * 1024
-"""How much of a file is looked at to tell what it is."""
+"""How much of a file is looked at to tell its kind."""
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -30,7 +30,7 @@ _CONTROL_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How a file's bytes are text. ``bom`` is what the file starts with, possibly nothing."""
+    """How a file's bytes are text. ``bom`` is the byte order mark it starts with, if any."""
 
     name: str = "utf-8"
     bom: bytes = b""
@@ -159,7 +159,7 @@ def _status(name: str, parent: int) -> os.stat_result | None:
 
 
 def _make_room(descriptor: int, size: int) -> None:
-    """Reserve what a file is going to take, so that a full disk is met before its old content is gone."""
+    """Reserve the space a file is going to take, so that a full disk is met before its old content is gone."""
     before = os.fstat(descriptor).st_size
     if size <= before or not hasattr(os, "posix_fallocate"):
         return
