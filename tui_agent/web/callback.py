@@ -34,7 +34,7 @@ class Callback:
         return await asyncio.shield(self._answer)
 
     def fits(self, values: dict[str, str]) -> bool:
-        """Tell whether something is an answer to what was asked, as far as a state was sent along."""
+        """Return whether values answer the request, as far as a state was sent along."""
         return bool(values) and self._state in {None, values.get("state")}
 
     def give(self, values: dict[str, str]) -> None:

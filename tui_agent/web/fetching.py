@@ -52,7 +52,7 @@ class MovedError(Exception):
 class WebPage:
     """An answer. ``body`` is decompressed and holds at most the limit; ``cut`` says that there was more.
 
-    A ``binary`` one has only its first bytes. ``length`` is what the server says its size is.
+    A ``binary`` one has only its first bytes. ``length`` is the size the server names.
     """
 
     address: WebAddress
@@ -117,7 +117,7 @@ class WebClient:
         raise ToolError(f"{address.host} redirects more than {MAX_REDIRECTS} times.")
 
     async def _targets(self, address: WebAddress, *, proxied: bool) -> list[IpAddress]:
-        """Return the addresses to connect to; names are looked up once and what was checked is what is used."""
+        """Return the addresses to connect to; names are looked up once, and the checked addresses are used."""
         try:
             found = await self.resolve(address.host, address.port)
             targets = [ipaddress.ip_address(text.partition("%")[0]) for text in found]
@@ -203,7 +203,7 @@ async def _connected(client: "httpx.AsyncClient", address: WebAddress, hosts: Se
 
 
 def _decoder(encoding: str) -> Callable[[bytes, int], bytes]:
-    """Return what takes a chunk and the most bytes to give: a small download can't become a huge one.
+    """Return a function of a chunk and the most bytes to give: a small download can't become a huge one.
 
     Raises:
         ToolError: the encoding is none that was asked for.
