@@ -1,6 +1,6 @@
 """tui-agent: a terminal coding agent whose context window is visible, navigable and reversible.
 
-Used as a library (docs/library.md) it has what ``tui_agent.library`` lists, loaded when it is first asked for.
+Used as a library (docs/library.md) it has the names of ``tui_agent.library``, each loaded on first use.
 """
 
 from tui_agent.version import __version__ as __version__
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> object:
     from importlib.util import find_spec
 
-    # What Python looks for in any module, and modules of the program that are not loaded yet.
+    # Attributes Python looks for in any module, and modules of the program that are not loaded yet.
     if name.startswith("__") and name != "__all__":
         raise AttributeError(name)
     if name != "__all__" and find_spec(f"{__name__}.{name}") is not None:

@@ -1,6 +1,6 @@
-"""The one base of every error the program raises on purpose, and what a person is told of any error.
+"""The one base of every error the program raises on purpose, and the message a person gets for any error.
 
-Each layer has its own family below it. What is raised from it carries one sentence for a person; anything else that
+Each layer has its own family below it. Its errors carry one sentence for a person; anything else that
 reaches an edge of the program (`report`) is a defect and is logged with its traceback.
 """
 
@@ -14,7 +14,7 @@ _BY_ITSELF = "The log has the details; the session goes on."
 
 
 class UserFacingError(Exception):
-    """Something can't be done. Its text is one sentence for a person, with what can be done about it."""
+    """Something can't be done. Its text is one sentence for a person, with a remedy."""
 
 
 class ToolError(Exception):
@@ -27,7 +27,7 @@ class CommandError(UserFacingError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What went wrong, for a person. ``expected`` is False for a defect of the program."""
+    """An error as shown to a person. ``expected`` is False for a defect of the program."""
 
     sentence: str
     expected: bool = True
@@ -45,7 +45,7 @@ def problem_of(error: BaseException) -> Problem:
 
 
 def report(error: BaseException) -> Problem:
-    """Log an error, a defect with its traceback, and return what to tell a person of it."""
+    """Log an error, a defect with its traceback, and return its message for a person."""
     problem = problem_of(error)
     if problem.expected:
         log.warning("%s", problem.sentence)

@@ -1,4 +1,4 @@
-"""Reads JSON that somebody else wrote: a model, a provider, a server, a hook."""
+"""Reads JSON from outside: a model, a provider, a server, a hook."""
 
 import json
 import re
@@ -9,7 +9,7 @@ _NUMBER = re.compile(r"-?\d{4301,}")
 
 
 def loads(text: str | bytes, *, strict: bool = True) -> Any:
-    """Return what a JSON text means. ``strict`` False takes control characters within strings.
+    """Return the value of a JSON text. ``strict`` False takes control characters within strings.
 
     Raises:
         json.JSONDecodeError: it means nothing, or more than can be held: an integer of thousands of digits, nesting

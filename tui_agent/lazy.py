@@ -1,4 +1,4 @@
-"""What is compiled when it is first used: regular expressions, and the constructors of dataclasses.
+"""Objects compiled on first use: regular expressions, and the constructors of dataclasses.
 
 A start of the program sees hundreds of either and uses few of them. An expression takes up to 3 ms to compile, a frozen
 dataclass with slots 0.45 ms to make; here it takes 0.04 ms, and 0.1 ms when the first object of it is made.
@@ -98,8 +98,8 @@ def _compiled_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
 
 @recursive_repr()
 def _repr(self: Any) -> str:
-    told = (f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self) if field.repr)
-    return f"{type(self).__qualname__}({', '.join(told)})"
+    shown = (f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self) if field.repr)
+    return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
 def _compared(kind: Any, *, hashed: bool) -> dict[str, Any]:

@@ -97,7 +97,7 @@ NOBODY = "Nobody can be asked here. Work within what is allowed, or say what wou
 
 
 class LibraryError(UserFacingError):
-    """The library is used in a way that can't work; the message says what to do instead."""
+    """The library is used in a way that can't work; the message names the remedy."""
 
 
 def user_store() -> Path:
@@ -107,10 +107,10 @@ def user_store() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What came of a message. ``cost`` is US dollars, None where prices are not known.
+    """The result of a message. ``cost`` is US dollars, None where prices are not known.
 
     ``reason`` is why it ended: done, length (the answer was cut off), interrupted, error, step_limit, budget or
-    stopped; ``error`` says what went wrong.
+    stopped; ``error`` is the message.
     """
 
     text: str
@@ -141,7 +141,7 @@ class Session:
         self,
         file: str | os.PathLike[str] | None = None,
         *,
-        id: str | None = None,  # noqa: A002 - what it is called everywhere
+        id: str | None = None,  # noqa: A002 - its name everywhere
         cwd: str | os.PathLike[str] = ".",
     ) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="tui-agent-") if file is None else None
@@ -218,11 +218,11 @@ class Agent:
         tools: typed functions with a docstring, each a tool that is called in this process; paths of tool files
             (docs/tools.md), whose functions run in processes of their own.
         builtin_tools: names of the built-in tools it has; all by default.
-        ask: decides what no rule decides: True, False or a ``PermissionAnswer``. Without it such calls are refused.
+        ask: decides calls no rule decides: True, False or a ``PermissionAnswer``. Without it such calls are refused.
         allow: rules as ``--allow`` takes them: ``edit``, ``bash:git *``.
-        deny: rules of what is refused.
+        deny: rules of calls that are refused.
         mode: build, auto-edit, plan or yolo.
-        instructions: what the model is told after the program's own prompt.
+        instructions: text sent to the model after the program's own prompt.
         sandbox: auto, off, or required: commands run in a sandbox where there is one, never, or not without.
         max_steps: requests that one message may cause.
         max_cost: US dollars that one message may cause; the turn ends, with "budget" as its reason, before the first
@@ -338,7 +338,7 @@ class Agent:
             self._runner = None
 
     async def aclose(self) -> None:
-        """End what goes on and close what was opened; a session that was given stays open."""
+        """End the turn and close everything opened; a session passed in stays open."""
         await self._agent.aclose()
         await self._models.client.aclose()
         if self._owned is not None:
@@ -358,11 +358,11 @@ class Agent:
     # -- a turn -----------------------------------------------------------------------------------------------
 
     async def run(self, message: str) -> AsyncGenerator[AgentEvent, None]:
-        """Send a message and yield what happens, up to ``RunEnded``; leaving the loop before interrupts it.
+        """Send a message and yield the events up to ``RunEnded``; leaving the loop before interrupts it.
 
         Raises:
             LibraryError: another message is being worked on.
-            Exception: what ``ask`` raised, once the run has ended.
+            Exception: the one ``ask`` raised, once the run has ended.
         """
         if self._agent.running:
             await asyncio.sleep(0)  # a loop that was just left: asyncio closes its generator in a task of its own, …
@@ -391,7 +391,7 @@ class Agent:
             raise failure
 
     async def send(self, message: str, on_event: Callable[[AgentEvent], None] | None = None) -> Turn:
-        """Send a message and return what came of it; ``on_event`` is called with what happens.
+        """Send a message and return its result; ``on_event`` is called with each event.
 
         Raises:
             LibraryError, Exception: as for ``run``.
@@ -416,7 +416,7 @@ class Agent:
         return Turn(text, ending.reason, ending.error, tuple(entries), cost)
 
     def interrupt(self) -> None:
-        """Stop what goes on; the session can go on from there."""
+        """Stop the turn; the session can go on from there."""
         self._agent.interrupt()
 
     async def _decide(self, request: PermissionRequest) -> PermissionAnswer:
@@ -457,7 +457,7 @@ class Agent:
         return await self._agent.navigator.undo()
 
     async def compact(self, focus: str = "") -> str | None:
-        """Have the model summarise what was said; returns why it could not be done, None when it was."""
+        """Have the model summarise the conversation; returns why it could not be done, None when it was."""
         return (await self._agent.compact(focus)).problem
 
     async def request(self) -> ModelRequest:

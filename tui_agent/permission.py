@@ -1,4 +1,4 @@
-"""What a call needs to be allowed, as rules are asked about it."""
+"""The permissions a call needs, as rules are asked about them."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -8,7 +8,7 @@ from tui_agent.lazy import dataclass
 
 
 class Permission(StrEnum):
-    """What a call needs to be allowed."""
+    """A kind of action that has to be allowed."""
 
     READ = "read"
     EDIT = "edit"
@@ -30,7 +30,7 @@ class Permission(StrEnum):
 
 
 Change = Literal["sources", "repository", "data"]
-"""What a command in the sandbox changes beyond what its mode lets it: the project's files, its repository, or files
+"""Changes of a command in the sandbox beyond those of its mode: the project's files, its repository, or files
 that no checkpoint can take back."""
 
 
@@ -39,7 +39,7 @@ class PermissionNeed:
     """One thing a call wants to do: a permission and the pattern a rule is matched against.
 
     ``pattern`` is a path relative to the project for files, the command for bash, the URL for webfetch, the host for
-    the network. ``detail`` is what the user is shown: the full command or a unified diff.
+    the network. ``detail`` is shown to the user: the full command or a unified diff.
     """
 
     permission: Permission
@@ -47,15 +47,15 @@ class PermissionNeed:
     detail: str = ""
     detail_kind: Literal["text", "command", "diff"] = "text"
     sandboxed: bool = False
-    """Something that runs in the sandbox: it can change what the mode lets it, and what is in ``changes``."""
+    """Something that runs in the sandbox: it can make the changes of the mode and those in ``changes``."""
     changes: tuple[Change, ...] = ()
-    """What it is known to change, or has tried to."""
+    """Changes it is known to make, or has tried."""
     secret: bool = False
     """A file that holds a secret, though its name does not tell."""
     harmless: bool = False
     """The closed grammar knows that it only reads: allowed in every mode where no rule says otherwise."""
     unclear: str = ""
-    """Why it can't be told what it would do; then no rule for something particular allows it."""
+    """Why its effect can't be known; then no rule for something particular allows it."""
     always: str = ""
     """Pattern of the rule that "always" may create, "" to leave that to the permission."""
     exceeds: str = ""
@@ -73,10 +73,10 @@ _SAYS: Final = " The user says: "
 
 
 def with_note(refusal: str, note: str) -> str:
-    """Return what the model is told: why its call did not run, and the user's words if there are any."""
+    """Return the text for the model: why its call did not run, and the user's words if there are any."""
     return f"{refusal}{_SAYS}{note}" if note else refusal
 
 
 def note_of(told: str) -> str:
-    """Return the user's words from what the model was told, empty when there are none."""
+    """Return the user's words from the text for the model, empty when there are none."""
     return told.partition(_SAYS)[2]

@@ -1,4 +1,4 @@
-"""Where this program and others keep what they know about a project: instructions, skills, commands, agents."""
+"""Where this program and others keep their files about a project: instructions, skills, commands, agents."""
 
 from collections.abc import Iterator
 from typing import Literal

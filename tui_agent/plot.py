@@ -1,4 +1,4 @@
-"""Values over steps as columns of characters: which steps share a column, what each of its cells shows. Pure."""
+"""Values over steps as columns of characters: which steps share a column, and its cells. Pure."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,10 @@ FREE = -1
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What is plotted: one height per step for each of the parts that are stacked, the lowest part first.
+    """Values to plot: one height per step for each of the parts that are stacked, the lowest part first.
 
-    ``levels`` are how high each part ends, so the last are the whole heights; ``top`` is what the plot's height stands
-    for. ``marks`` are characters under steps, ``weights`` which of two under one column is shown: the greater.
+    ``levels`` are how high each part ends, so the last are the whole heights; ``top`` is the value of the plot's
+    height. ``marks`` are characters under steps, ``weights`` which of two under one column is shown: the greater.
     """
 
     levels: Sequence[Sequence[float]]
@@ -77,7 +77,7 @@ class Cell(NamedTuple):
 def stacked(levels: Sequence[float], top: float, height: int) -> list[Cell]:
     """Return the cells of a column from the top down. ``levels`` are how high each part ends.
 
-    What is not nothing shows.
+    A value above 0 always shows.
     """
     eighths = [min(height * 8, round(level / top * height * 8)) if top > 0 else 0 for level in levels]
     whole = max(eighths[-1], 1 if levels[-1] > 0 else 0)

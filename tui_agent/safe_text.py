@@ -1,6 +1,6 @@
 """Text that came from outside made safe for a terminal: nothing in it can act, hide, or change the order of a line.
 
-What can't be stored or sent at all becomes valid on its way into a session (`valid`); everything else is stored as it
+Text that can't be stored or sent becomes valid on its way into a session (`valid`); everything else is stored as it
 was, and made harmless on its way to the screen and to the command line. Which characters are harmful is decided here.
 """
 
@@ -18,7 +18,7 @@ SEPARATORS = "\u2028\u2029"
 """Line ends that are none for a terminal."""
 
 JOINERS = "\u200d\ufe00-\ufe0f"
-"""What joins and varies emoji and letters."""
+"""Characters that join or vary emoji and letters."""
 
 INVISIBLE = (
     JOINERS
@@ -28,15 +28,15 @@ INVISIBLE = (
 """Characters without a shape or a width."""
 
 SMUGGLING = "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
-"""What no text needs: lone surrogates, annotations, and tags, an alphabet nobody sees that carries instructions."""
+"""Useless in any text: lone surrogates, annotations, and tags, an alphabet nobody sees that carries instructions."""
 
 _HIDDEN = re.compile(f"[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
 _JOINERS = re.compile(f"[{JOINERS}]")
 UNSEEN = re.compile(f"(?![{JOINERS}])[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
-"""What a terminal acts on and what nobody would see."""
+"""Characters a terminal acts on and those nobody would see."""
 
 ACTING = re.compile(f"[{CONTROLS}{REORDERING}{SEPARATORS}]")
-"""What a terminal acts on or reorders a line by."""
+"""Characters a terminal acts on or reorders a line by."""
 
 
 _INVALID = re.compile("[\0\ud800-\udfff]")
@@ -71,14 +71,14 @@ def codes_of(characters: str) -> Iterator[int]:
 def visible(text: str, characters: re.Pattern[str] = _HIDDEN) -> str:
     """Make control characters and characters without a shape visible, so that they can neither act nor hide.
 
-    Line feeds and tabs stay. ESC becomes ``␛``, what has no picture becomes ``⟨U+202E⟩``. With ``UNSEEN`` emoji stay
+    Line feeds and tabs stay. ESC becomes ``␛``, one without a picture becomes ``⟨U+202E⟩``. With ``UNSEEN`` emoji stay
     joined.
     """
     return characters.sub(_picture, text.replace("\r\n", "\n"))
 
 
 def readable(text: str) -> str:
-    """Make visible only what a terminal would act on; emoji stay joined. For whole answers and outputs."""
+    """Make visible only characters a terminal would act on; emoji stay joined. For whole answers and outputs."""
     return ACTING.sub(_picture, text.replace("\r\n", "\n"))
 
 
@@ -90,7 +90,7 @@ def escaped_json(text: str) -> str:
 def one_line(text: str, limit: int = 200) -> str:
     """Return the beginning of a text as one visible line of at most ``limit`` characters.
 
-    What joins emoji is left out, so that the line is as wide as its characters.
+    Joiners of emoji are left out, so that the line is as wide as its characters.
     """
     line = " ".join(visible(_JOINERS.sub("", text[: limit * 4])).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

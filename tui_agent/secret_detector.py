@@ -1,8 +1,8 @@
-"""Finds secrets in text: the one place that decides what looks like one.
+"""Finds secrets in text: the one place that recognises them.
 
-Three kinds of rules. *Shapes*: what the keys of known services look like. *Named*: what is assigned to a name, a header
+Three kinds of rules. *Shapes*: the forms of known services' keys. *Named*: values assigned to a name, a header
 or an option that is for a secret. *Wrapped*: private keys, and any of these in base64. A text is looked through only
-for what it has a literal trace of, so most cost nothing but a search for a few words. Nothing is ever verified with a
+for rules with a literal trace in it, so most cost nothing but a search for a few words. Nothing is ever verified with a
 service.
 
 Text without secrets stays as it is: code that passes a password on, a type, a placeholder or a sentence about keys is
@@ -24,7 +24,7 @@ _MAX_BASE64_CHARS = 200_000
 """Characters of base64 that are decoded at once."""
 
 _MAX_LINE_CHARS = 4_000
-"""Characters that are looked at at once for what is named a secret; a line may be megabytes long."""
+"""Characters searched at once for named secrets; a line may be megabytes long."""
 
 _OVERLAP = 500
 
@@ -45,7 +45,7 @@ class _Rule:
     traces: tuple[str, ...]
     pattern: str
     random: bool = False
-    """What it finds has to have letters and digits, after the trace if it begins with that."""
+    """A match needs letters and digits, after the trace if it begins with that."""
     fewest: int = 0
     """Characters that it has at least, a line break aside."""
 
@@ -138,7 +138,7 @@ _RULES = (
         r"x-amz-signature|x-amz-security-token|x-goog-signature|client_secret|password|passwd|pwd|jwt)="
         r"([^&\s\"'<>`{}$\\()\[\]]{4,})",
     ),
-    # Headers, and what programs are given on lines of their own.
+    # Headers, and input of programs on lines of their own.
     _Rule(
         ("AccountKey", "SharedAccess", "accountkey", "accountKey"),
         r"(?i)(?:AccountKey|SharedAccessKey|SharedAccessSignature)\s*=\s*([^;\s\"'&]{12,})",
@@ -252,7 +252,7 @@ _TYPES = re.compile(
 _LONG = re.compile(
     r"(?<![A-Za-z0-9+/_\-=.])(?:(?:[A-Za-z0-9+/]{60,76}\r?\n[ \t]*)+[A-Za-z0-9+/]{4,}|[A-Za-z0-9+/_\-]{24,})={0,2}"
 )
-"""What may be base64, in lines or in one."""
+"""Possible base64, in lines or in one."""
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
 _MAX_KEY_CHARS = 20_000
@@ -323,7 +323,7 @@ def _plain(text: str) -> Iterator[Secret]:
     yield from _named(text)
 
 
-# -- what is named as a secret --------------------------------------------------------------------------------------
+# -- values named as secrets ----------------------------------------------------------------------------------------
 
 
 def _named(text: str) -> Iterator[Secret]:
@@ -358,7 +358,7 @@ def _assigned(line: str) -> Iterator[tuple[int, int]]:
     while match := _ASSIGNED.search(line, at):
         group = "plain" if match["plain"] is not None else "quoted"
         at = match.end("sign")
-        # What is between has been looked at as a name already.
+        # The text between has been looked at as a name already.
         if _is_for_secret(match["name"]) and _is_value(match, group, line):
             yield match.span(group)
             at = match.end(group)
@@ -366,7 +366,7 @@ def _assigned(line: str) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=4_096)
 def _is_for_secret(name: str) -> bool:
-    """Whether what is assigned to a name in a text is a secret, rather than something about one."""
+    """Whether a value assigned to a name is a secret, rather than something about one."""
     # Of a dotted name the last parts tell: ``Token.Comment`` is none.
     parts = name.split(".")
     last = _upper("_".join(parts[-1:] if name[0].isupper() else parts[-2:]))
@@ -376,7 +376,7 @@ def _is_for_secret(name: str) -> bool:
 
 
 def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR0911 - one test after the other
-    """Whether what is assigned to the name of a secret is one, and not code, a placeholder or a sentence."""
+    """Whether a value assigned to the name of a secret is one, and not code, a placeholder or a sentence."""
     name, sign, value, rest = match["name"], match["sign"], match[group], line[match.end(group) :]
     # Written as variables of the environment are: no code looks like that.
     is_variable = name.isupper() and sign.strip() == sign
@@ -410,7 +410,7 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
     return not annotation and sign.endswith(" ") and (likely or "-" in name)
 
 
-# -- what is wrapped --------------------------------------------------------------------------------------------------
+# -- wrapped secrets --------------------------------------------------------------------------------------------------
 
 
 def _private_keys(text: str) -> Iterator[Secret]:
@@ -419,7 +419,7 @@ def _private_keys(text: str) -> Iterator[Secret]:
             yield from _block(text, match.end())
         for match in _PEM_END.finditer(text):
             start = end = match.start()
-            # Line by line from the end: what is only like a key may be thousands of lines.
+            # Line by line from the end: a lookalike of a key may have thousands of lines.
             while start and _CUT_OFF.fullmatch(text, above := text.rfind("\n", 0, start - 1) + 1, start):
                 start = above
             if start < end:
@@ -465,7 +465,7 @@ def _decoded(text: str) -> str:
     return decoded if all(character.isprintable() or character in "\r\n\t" for character in decoded) else ""
 
 
-# -- what values are like ---------------------------------------------------------------------------------------------
+# -- forms of values --------------------------------------------------------------------------------------------------
 
 
 def _upper(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Whether what a project brings along may act: its settings, rules, commands, hooks and servers.
+"""Whether the settings, rules, commands, hooks and servers of a project may act.
 
 Nothing of it is active before the user trusted the project. Trust is remembered for the directory and for the exact
 contents: whatever changes there afterwards has to be trusted again.
@@ -37,7 +37,7 @@ TrustDecision = Literal["trusted", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class TrustItem:
-    """One thing a project brings along: what kind it is, its name, and what it would do."""
+    """One thing a project brings along: its kind, its name, and its effect."""
 
     kind: str
     name: str
@@ -46,7 +46,7 @@ class TrustItem:
 
 @dataclass(frozen=True, slots=True)
 class ProjectState:
-    """What a project brings along, nothing where there are no ``items``, and whether it may act.
+    """The things a project brings along, nothing where there are no ``items``, and whether it may act.
 
     ``refused``: the user said never. ``problem``: why it can't be trusted at all.
     """
@@ -64,13 +64,13 @@ class ProjectState:
 
 
 class TrustStore:
-    """What the user answered for which directory, in a file of the data directory."""
+    """The user's answers by directory, in a file of the data directory."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def answer(self, project: Path, digest: str) -> TrustDecision | None:
-        """Return what was answered for a project with these contents. Never is for any contents."""
+        """Return the answer for a project with these contents. Never is for any contents."""
         match self._read().get(os.path.realpath(project)):
             case {"answer": "refused"}:
                 return "refused"
@@ -110,7 +110,7 @@ def named_files(project: Path, command: str) -> Iterator[Path]:
 
 
 class PinnedFiles:
-    """What files of projects were like that commands of the user's own settings run, when they were trusted."""
+    """Digests of files of projects that commands of the user's own settings run, from when they were trusted."""
 
     def __init__(self) -> None:
         self._digests: dict[Path, str] = {}
@@ -132,7 +132,7 @@ def project_state(
     assume_trust: bool = False,
     commands: Iterable[str] = (),
 ) -> ProjectState:
-    """Return what a project brings along and whether it may act.
+    """Return the things a project brings along and whether it may act.
 
     The folders between its root and ``cwd`` count too, and files that ``commands`` of the user's own settings name.
     With ``assume_trust`` it is trusted whatever was answered.
@@ -171,7 +171,7 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
 
 
 def _below(project: Path, place: Path) -> Iterator[Path]:
-    """Yield the files below a directory; what leads out of the project is left out, as it is read by nobody."""
+    """Yield the files below a directory; those outside the project are left out, as nobody reads them."""
     for directory, names, files in os.walk(place, followlinks=True):
         names.sort()
         inside = is_inside(project, Path(directory))
@@ -222,7 +222,7 @@ def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
 
 
 _KINDS = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}
-"""What the settings of a table are called."""
+"""The names for the settings of a table."""
 
 
 def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
