@@ -1,1 +1,1 @@
-"""What the model can call."""
+"""The tools that the model can call."""

@@ -1,6 +1,6 @@
 """How the JSON text that a model wrote for a call becomes the tool's arguments.
 
-What has only one meaning is taken for it: habits from other programs' tools, slips in the JSON. What is cut off or
+Unambiguous input is accepted: habits from other programs' tools, slips in the JSON. Input that is cut off or
 could mean two things is refused with a message that says what to send.
 """
 
@@ -45,7 +45,7 @@ _ONE_OF = frozenset({"path", "command", "pattern", "url"})
 
 _WRAPPERS = ("arguments", "parameters", "input", "args", "params")
 _ABOUT_THE_CALL = frozenset({"name", "tool", "type", "id", "function"})
-"""What stands beside the arguments where a model wrote the whole call in their place."""
+"""Keys beside the arguments where a model wrote the whole call in their place."""
 
 _NESTED_JSON = 2
 _MAX_COMMAS = 20
@@ -58,7 +58,7 @@ def parse_arguments(tool: Tool[Any], text: str) -> ToolInput:
     """Return a call's arguments from the JSON text the model wrote.
 
     Raises:
-        ToolError: there is no telling what was meant; the message names the fields and what they take.
+        ToolError: the meaning is unclear; the message names the fields and the values they take.
     """
     values = _object(tool, text)
     if isinstance(tool, DynamicTool):
@@ -104,7 +104,7 @@ def _object(tool: Tool[Any], text: str) -> dict[str, Any]:
 
 
 def _decoded(text: str) -> Any:
-    """Return what a JSON text means, slips looked past that leave no doubt.
+    """Return the value of a JSON text, ignoring slips that leave no doubt.
 
     Raises:
         json.JSONDecodeError: it means nothing, is cut off, or holds more than can be read.
@@ -125,7 +125,7 @@ def _decoded(text: str) -> Any:
 
 
 def _without_slip(text: str, error: json.JSONDecodeError) -> str | None:
-    """Return the text without what is too much at an error's place: a last comma, brackets after the end."""
+    """Return the text without the excess at an error's place: a last comma, brackets after the end."""
     at = error.pos
     if error.msg.startswith("Extra data"):
         return None if text[at:].strip(_CLOSERS) else text[:at]
@@ -199,7 +199,7 @@ def _fitting(name: str, field: FieldInfo, value: Any) -> Any:
     return value
 
 
-# -- what is wrong ------------------------------------------------------------------------------------------
+# -- problems -----------------------------------------------------------------------------------------------
 
 
 def _problems(tool: Tool[Any], found: Sequence[ErrorDetails]) -> Iterator[str]:

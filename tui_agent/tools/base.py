@@ -1,4 +1,4 @@
-"""What a tool is: a name, a short description, a pydantic input model and one coroutine."""
+"""The base of tools: a name, a short description, a pydantic input model and one coroutine."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -36,11 +36,11 @@ class FoundEntry:
     entry_id: int
     kind: str
     gist: str
-    """What it is, in a line."""
+    """The entry in a line."""
     lines: Sequence[tuple[int, str]]
     """The lines that fit, with their numbers."""
     beside: str
-    """What it belongs to: the call that a result answers, the results of an answer."""
+    """Its counterpart: the call that a result answers, the results of an answer."""
     here: bool
 
 
@@ -51,7 +51,7 @@ class Archive(Protocol):
         """Return all of an entry as text, full outputs included; None when there is no such entry."""
 
     def names_in_use(self) -> Mapping[str, float]:
-        """Return the names in what the model sees, with how likely each is to be used again."""
+        """Return the names in the model's view, with how likely each is to be used again."""
         ...
 
     def images(self, entry_id: int) -> Sequence[ImagePart]: ...
@@ -61,7 +61,7 @@ class Archive(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SubagentReport:
-    """What a subagent came back with. ``branch`` is the last entry of the branch on which its work can be read."""
+    """A subagent's result. ``branch`` is the last entry of the branch on which its work can be read."""
 
     text: str
     branch: int | None
@@ -95,7 +95,7 @@ class EditorText(Protocol):
     """An editor that has files open, perhaps with text that is not saved."""
 
     async def unsaved(self, path: Path) -> str | None:
-        """Return the text of a file as the editor has it, None where that is what is on disk."""
+        """Return the text of a file as the editor has it, None where that is the text on disk."""
         ...
 
     async def save(self, path: Path) -> bool:
@@ -105,7 +105,7 @@ class EditorText(Protocol):
 
 @dataclass(slots=True)
 class ToolContext:
-    """What a running call may use. One is made per call.
+    """Everything a running call may use. One is made per call.
 
     ``report`` sends live output to the screen and may be called as often as one likes. ``put_blob`` stores bytes
     and returns their digest.
@@ -134,17 +134,17 @@ class ToolContext:
     jobs: Jobs | None = None
     """The session's background jobs; None where nothing may go on after its call."""
     sandbox: Sandbox | None = None
-    """What commands run in; None where they run as they are."""
+    """The sandbox for commands; None where they run without one."""
     view: View = View()
-    """What a command in the sandbox may change and reach."""
+    """The view that limits a command in the sandbox: its writes, its reach."""
     allow_host: AllowHost | None = None
     """Asks whether a running command may reach a host; None where nobody can be asked."""
     request_grants: Callable[[Grants, str], Awaitable[Grants | str]] | None = None
-    """Asks for what a command lacked, given what it wanted and the command; returns what it gets for a second run."""
+    """Asks for the grants a command lacked, given them and the command; returns the grants for a second run."""
     recorded: Callable[[Sequence[Path] | None], AbstractAsyncContextManager[None]] | None = None
-    """Records what happens to some files while it is entered, to any for None; None where nothing is recorded."""
+    """Records changes to some files while it is entered, to any for None; None where nothing is recorded."""
     editor: EditorText | None = None
-    """What has files open; None where no editor looks on."""
+    """The editor with files open; None where there is none."""
     notify: Callable[[str], None] = lambda _text: None
     """Tells the user something that is no output."""
     allowed: frozenset[tuple[Permission, str]] | None = None
@@ -152,12 +152,12 @@ class ToolContext:
     harmless: bool = False
     """The call was allowed as a command that only reads."""
     verdict: Callable[[PermissionNeed], Literal["allow", "ask", "deny"]] = lambda _need: "ask"
-    """What the rules say about something that turns up while the call runs: where a redirect leads."""
+    """The rules' verdict on a need that turns up while the call runs: where a redirect leads."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a finished call gives. ``output`` is what the model sees, already within the limits.
+    """The result of a finished call. ``output`` is the text for the model, already within the limits.
 
     ``full_output`` is the blob of everything, when something was left out. ``title`` is a few words for a card.
     """
@@ -179,18 +179,18 @@ class Tool(ABC, Generic[InputT]):
     read_only: ClassVar[bool] = False
     """Calls may run in parallel and change nothing."""
     traits: ClassVar[ToolTraits] = ToolTraits()
-    """What everybody else has to know of the tool, by its name alone."""
+    """Facts about the tool that others need, by its name alone."""
     instead: ClassVar[Mapping[str, str]] = {}
-    """What to do where a field is sent that the tool has not, by the field."""
+    """Advice for fields the tool does not have, by the field."""
 
     @property
     def offered(self) -> bool:
-        """Whether the model is told of the tool when a head is rendered."""
+        """Whether the tool is listed when a head is rendered."""
         return True
 
     @abstractmethod
     def needs(self, arguments: InputT, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return what the call needs to be allowed, before it runs; may read files to show a diff.
+        """Return the permissions the call needs, before it runs; may read files to show a diff.
 
         Raises:
             ToolError: the call cannot work (no such file, no match), so there is nothing to ask.
@@ -205,7 +205,7 @@ class Tool(ABC, Generic[InputT]):
         """
 
     def warm(self, environment: Mapping[str, str]) -> None:
-        """Load what the first call would wait for. ``environment`` is what its program is to have."""
+        """Preload modules and programs for the first call. ``environment`` is its program's."""
 
     def touches(self, arguments: InputT, context: ToolContext) -> tuple[Path, ...] | None:  # noqa: ARG002 - for subclasses
         """Return the files a call may change, as they are after links; None when it may be any. Takes a moment.
@@ -216,7 +216,7 @@ class Tool(ABC, Generic[InputT]):
         return () if self.read_only else None
 
     def command(self, arguments: InputT) -> str:  # noqa: ARG002 - for subclasses
-        """Return what a call runs in the sandbox, as a line; "" where it runs nothing there."""
+        """Return the command a call runs in the sandbox, as a line; "" where it runs nothing there."""
         return ""
 
     def title(self, arguments: InputT) -> str:
@@ -232,7 +232,7 @@ class Tool(ABC, Generic[InputT]):
         return self, arguments
 
     def schema(self) -> ToolSchema:
-        """Return the tool as the model is told of it, without the noise pydantic adds to a schema."""
+        """Return the tool as shown to the model, without the noise pydantic adds to a schema."""
         return ToolSchema(name=self.name, description=self.description, parameters=_parameters(self.Input))
 
 
@@ -247,12 +247,12 @@ _NOISE = frozenset(
     {"title", "default", "additionalProperties", "minimum", "exclusiveMinimum", "maximum", "minItems", "minLength"}
 )
 """Left out of schemas: every token is paid on every request, some providers refuse bounds, and a call that breaks
-one is told so."""
+one gets an error that says so."""
 
 
 @cache
 def _parameters(accepted: type[ToolInput]) -> dict[str, Any]:
-    """Return what a tool takes as a JSON schema; kept, because every step of a run asks for those of all tools."""
+    """Return a tool's parameters as a JSON schema; cached, because every step of a run asks for all tools'."""
     parameters: dict[str, Any] = slim_schema(accepted.model_json_schema())
     return parameters
 
@@ -261,8 +261,8 @@ def slim_schema(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
     """Return a JSON schema with references inlined, without noise and the docstrings of models."""
     definitions = definitions or schema.get("$defs", {})
     if "$ref" in schema:
-        told = {key: value for key, value in schema.items() if key == "description"}
-        return slim_schema(definitions[schema["$ref"].rpartition("/")[2]], definitions) | told
+        described = {key: value for key, value in schema.items() if key == "description"}
+        return slim_schema(definitions[schema["$ref"].rpartition("/")[2]], definitions) | described
     if "anyOf" in schema:
         options = [option for option in schema["anyOf"] if option != {"type": "null"}]
         if len(options) == 1:
@@ -287,7 +287,7 @@ class RawInput(ToolInput):
 class DynamicTool(Tool[RawInput]):
     """A tool made from a schema that came from outside."""
 
-    # One class serves many tools, so what a built-in tool says in its class is said by each instance here.
+    # One class serves many tools, so a built-in tool's class attributes are set on each instance here.
     name: str  # type: ignore[misc]  # of the instance
     description: str  # type: ignore[misc]  # of the instance
     read_only: bool  # type: ignore[misc]  # of the instance

@@ -63,7 +63,7 @@ class BashInput(ToolInput):
     @field_validator("command")
     @classmethod
     def _bare(cls, command: str) -> str:
-        """Take off what a command stands in where it is shown to people: a code fence, prompts."""
+        """Take off a command's wrapping in texts for people: a code fence, prompts."""
         if fenced := _FENCE.match(command):
             command = fenced[1]
         lines = command.split("\n")
@@ -116,7 +116,7 @@ class BashTool(Tool[BashInput]):
         advice("true", "", failed=False)
 
     async def run(self, arguments: BashInput, context: ToolContext) -> ToolResult:
-        """Run it; a cancelled call has reported what came out until then."""
+        """Run it; a cancelled call has reported the output until then."""
         if context.sandbox is not None and (notice := await asyncio.to_thread(context.sandbox.notice, context.project)):
             context.notify(notice)
         sandbox = await asyncio.to_thread(_sandbox_of, arguments, context)
@@ -172,7 +172,7 @@ def _child_environment(arguments: BashInput, context: ToolContext, *, inside: bo
     """Return the environment of a command.
 
     Raises:
-        ToolError: it does something else by now than what was allowed.
+        ToolError: it now does something other than was allowed.
     """
     from tui_agent.shell.needs import command_needs
 
@@ -184,7 +184,7 @@ def _child_environment(arguments: BashInput, context: ToolContext, *, inside: bo
     if inside:
         return environment
     needs = command_needs(text, context.cwd, context.project)
-    # What a command is called by rules may change with what its words match; where it reaches may not.
+    # The name that rules give a command may change with the files its words match; where it reaches may not.
     check_allowed((need for need in needs if need.permission is not Permission.BASH), context)
     if context.harmless and not all(need.harmless for need in needs):
         raise ToolError("It would do something else by now than when it was allowed; nothing was done.")

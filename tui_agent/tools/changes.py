@@ -1,4 +1,4 @@
-"""What ``write`` and ``edit`` share: when a file may be changed, and what the user is shown before."""
+"""Shared by ``write`` and ``edit``: when a file may be changed, and the preview shown to the user before."""
 
 from collections.abc import Callable
 from dataclasses import replace

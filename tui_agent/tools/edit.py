@@ -193,8 +193,8 @@ def _plan(arguments: EditInput, location: Location, context: ToolContext) -> _Pl
 
 
 def _absent(location: Location, context: ToolContext) -> ToolError:
-    told = str(missing(location, context))
-    return ToolError(told if "?" in told else f"{told} To create it use write.")
+    message = str(missing(location, context))
+    return ToolError(message if "?" in message else f"{message} To create it use write.")
 
 
 def _one(text: str, edit: Edit) -> "Replaced":
@@ -211,7 +211,7 @@ def _one(text: str, edit: Edit) -> "Replaced":
 
 
 def _failed(error: ToolError, edit: Edit, which: tuple[int, int], *, before: str, now: str) -> ToolError:
-    """Return what is told of an edit that can't be made: which it is, and what came in between."""
+    """Return the error for an edit that can't be made: which it is, and the changes in between."""
     from tui_agent.editing.matching import line_at
 
     reason = str(error)
@@ -229,7 +229,7 @@ def _renamed(values: dict[str, Any]) -> dict[str, Any]:
     return {names[key] if names[key] not in values else key: value for key, value in values.items()}
 
 
-# -- what the model is told ---------------------------------------------------------------------------------
+# -- answers to the model -----------------------------------------------------------------------------------
 
 
 def _changed_lines(path: Path, lines: list[str], hunks: tuple[range, ...]) -> list[str]:

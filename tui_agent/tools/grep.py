@@ -40,7 +40,7 @@ class Matches:
     _held: int = 0
     _last_path: str = ""
     _limit: str | None = None
-    """Paths after this one are past what is shown."""
+    """Paths after this one are not shown."""
 
     def add(self, path: str, number: int, line: str, *, hit: bool = True) -> None:
         """Take a line; those of one file come together and in order."""
@@ -139,7 +139,7 @@ def _says(value: Any, word: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """What is looked for."""
+    """A search: its pattern, and how to match it."""
 
     pattern: str
     literal: bool
@@ -184,7 +184,7 @@ class GrepTool(Tool[GrepInput]):
 
 
 async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
-    """Return what there is, and notes on how it was found.
+    """Return the matches, and notes on how they were found.
 
     Raises:
         ToolError: the pattern can't be searched for, in no way.
@@ -267,7 +267,7 @@ async def _search(query: _Query, scope: Scope) -> Matches:
 
 def _arguments(query: _Query, scope: Scope) -> list[str]:
     options = ["--line-number", "--with-filename", "--no-heading", "--null", "--crlf"]
-    # In bytes; what is too long then is cut where it is shown.
+    # In bytes; lines still too long are cut when shown.
     options += [f"--max-columns={8 * MAX_COLUMNS}", "--max-columns-preview"]
     options += [f"--context={query.context}"] if query.context else []
     options += ["--fixed-strings"] if query.literal else []

@@ -1,4 +1,4 @@
-"""The ``job`` tool: lists background jobs, shows what one has written since, waits for it or ends it."""
+"""The ``job`` tool: lists background jobs, shows new output of one, waits for it or ends it."""
 
 import asyncio
 import contextlib
@@ -64,7 +64,7 @@ class JobTool(FreeTool[JobInput]):
 
 
 async def job_result(job: Job, context: ToolContext, *, first: bool = False) -> ToolResult:
-    """Return what is new of a job; ``first`` is for the call that started it.
+    """Return a job's new output; ``first`` is for the call that started it.
 
     A result of a job that has ended has all of its output behind it.
     """

@@ -30,7 +30,7 @@ class _Listing:
 
 
 async def list_tree(location: Location, context: ToolContext, *, depth: int) -> ToolResult:
-    """Return what is in a directory and, for a depth over 1, in the directories in it.
+    """List a directory and, for a depth over 1, the directories in it.
 
     Raises:
         OSError: it can't be listed.

@@ -30,13 +30,13 @@ CutHint = str | Callable[[Truncation], str]
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a tool has to say, before it is cut.
+    """A tool's output, before it is cut.
 
-    ``footer`` stands at the end. ``cut_hint`` tells how to get the rest: with the head kept it is put in the footer's
+    ``footer`` stands at the end. ``cut_hint`` says how to get the rest: with the head kept it is put in the footer's
     place when lines are cut (a format with ``{shown}`` and ``{total}`` lines, or a function of the counts), with
     both ends kept it stands where lines are missing. ``raw`` is stored when the text
     is cut or differs from it. ``seen`` replaces the totals, for a tool that left something out before.
-    ``stored`` is off for what can be had again by reading on.
+    ``stored`` is off for output that can be read again.
     """
 
     text: str
@@ -68,8 +68,8 @@ async def finish(output: Output, context: ToolContext) -> ToolResult:
         shown = cut.text.split("\n")[: truncation.kept_lines]
         counts = {"shown": truncation.kept_lines, "total": truncation.total_lines}
         hint = output.cut_hint
-        told = hint.format(**counts) if isinstance(hint, str) else hint(truncation)
-        parts = ["\n".join(shown), told or output.footer]
+        note = hint.format(**counts) if isinstance(hint, str) else hint(truncation)
+        parts = ["\n".join(shown), note or output.footer]
     encoded = output.text.encode("utf-8", "replace")
     raw = encoded if output.raw is None else output.raw
     return ToolResult(
@@ -85,7 +85,7 @@ async def finish(output: Output, context: ToolContext) -> ToolResult:
 def stored_image(
     raw: bytes, mime: str, put_blob: Callable[[bytes], str], *, vision: bool
 ) -> tuple[str, ImagePart | None]:
-    """Store an image that a call gave; returns what is said of it, and the image where the model can be shown it."""
+    """Store an image that a call gave; returns a note on it, and the image where the model can see it."""
     about = f"Image, {mime}, {size_text(len(raw))}"
     if not vision:
         return f"[{about}. This model takes no images.]", None
@@ -115,7 +115,7 @@ def _cut(output: Output, limits: OutputLimits) -> Truncated:
 
 
 def image_size(image: Path | bytes) -> tuple[int, int]:
-    """Return width and height in pixels, 0 where they can't be told."""
+    """Return width and height in pixels, 0 where they are unknown."""
     import imagesize  # brings in urllib and an XML parser, and images are rare
 
     try:

@@ -1,4 +1,4 @@
-"""Paths in tool arguments: where they lead, what they are called, which permissions they need, what was meant."""
+"""Paths in tool arguments: where they lead, their names, the permissions they need, likely meanings."""
 
 import difflib
 import os
@@ -28,9 +28,9 @@ _QUOTES = {"`": "`", '"': '"', "'": "'", "<": ">"}
 class Location:
     """A path from a call's arguments.
 
-    ``path`` is absolute as it was meant, ``real`` is where it leads after symbolic links. ``shown`` is what the
-    user and the model read: relative to the working directory where possible. ``pattern`` and ``real_pattern``
-    are what rules are matched against: relative to the project inside it, absolute outside.
+    ``path`` is absolute as it was meant, ``real`` is where it leads after symbolic links. ``shown`` is for the
+    user and the model: relative to the working directory where possible. ``pattern`` and ``real_pattern``
+    are for matching against rules: relative to the project inside it, absolute outside.
     """
 
     path: Path
@@ -77,7 +77,7 @@ def find(raw: str, context: ToolContext) -> Location:
     """Return where a path leads that should be there already, before anybody is asked for it.
 
     Raises:
-        ToolError: the text can't be a path, or nothing is there outside the project and the project has what is
+        ToolError: the text can't be a path, or nothing is there outside the project and the project has the one
             meant: models make up the directories above it.
     """
     location = locate(raw, context)
@@ -112,7 +112,7 @@ def check_allowed(needs: Iterable[PermissionNeed], context: ToolContext) -> None
 
 
 def path_needs(permission: Permission, location: Location) -> tuple[PermissionNeed, ...]:
-    """Return what it takes to touch the path: itself, what a link leads to, and the directory if it is outside."""
+    """Return the permissions to touch the path: itself, a link's target, and the directory if it is outside."""
     patterns = dict.fromkeys((location.pattern, location.real_pattern))
     secret = permission is Permission.READ and not is_sensitive(location.real) and is_secret_file(location.real)
     needs = tuple(PermissionNeed(permission, pattern, secret=secret) for pattern in patterns)
@@ -158,7 +158,7 @@ def _cut(shown: str) -> str:
 
 
 def _undressed(text: str) -> str:
-    """Return a path without what it is dressed in: quotes, a mention's @, file://, another system's slashes."""
+    """Return a path without its wrapping: quotes, a mention's @, file://, another system's slashes."""
     if len(text) > 2 and text[0] in _QUOTES and text[-1] == _QUOTES[text[0]]:
         text = text[1:-1]
     if text.startswith("file://"):
@@ -192,7 +192,7 @@ def _close_siblings(path: Path) -> list[str]:
 
 
 def _same_end(location: Location, context: ToolContext) -> str:
-    """Return what the project has under the longest end of a path, "" when it has nothing there."""
+    """Return the project's path that shares this one's longest end, "" when there is none."""
     parts = location.path.parts[1:][-_ENDS_LOOKED_AT:]
     ends = (context.project.joinpath(*parts[start:]) for start in range(len(parts)))
     found = next((path for path in ends if os.path.lexists(path) and path != location.path), None)

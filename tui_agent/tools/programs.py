@@ -1,4 +1,4 @@
-"""Runs a program for a call: in the view of the sandbox, and once more where the user opens what it lacked."""
+"""Runs a program for a call: in the view of the sandbox, and once more where the user grants the access it lacked."""
 
 import asyncio
 import contextlib
@@ -14,12 +14,12 @@ from tui_agent.sandbox import Grants, Launch, Sandbox, SandboxError, View
 from tui_agent.tools.base import ToolContext
 
 MAX_RUNS = 4
-"""How often one program runs at most: each time with what it lacked before and the user opened."""
+"""How often one program runs at most: each time with access it lacked before and the user granted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a call runs. ``name`` is what the user is asked about, ``timeout`` in seconds, ``descriptors`` stay open."""
+    """A call's program. ``name`` is shown when the user is asked, ``timeout`` in seconds, ``descriptors`` stay open."""
 
     name: str
     words: tuple[str, ...]
@@ -39,14 +39,14 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class EndedProgram:
-    """How the last run of a program ended; ``note`` says for the model what the sandbox did to it."""
+    """How the last run of a program ended; ``note`` says for the model how the sandbox affected it."""
 
     run: FinishedCommand
     note: str = ""
 
 
 async def run_program(program: Program, context: ToolContext, sandbox: Sandbox | None) -> EndedProgram:
-    """Run a program to its end, without a sandbox for None. A cancelled call has reported what came out until then.
+    """Run a program to its end, without a sandbox for None. A cancelled call has reported the output until then.
 
     Raises:
         ToolError: it could not be started.
@@ -91,7 +91,7 @@ async def _run(program: Program, command: Command, context: ToolContext, run: Fi
     except OSError as error:
         raise not_started(error) from error
     if run.left is not None and context.jobs is not None:
-        # What it left behind is listed with the jobs.
+        # Processes it left behind are listed with the jobs.
         run.job = context.jobs.adopt(program.name, run.left).id
 
 
@@ -112,7 +112,7 @@ async def launch_program(program: Program, context: ToolContext, sandbox: Sandbo
 
 @contextlib.asynccontextmanager
 async def recorded(context: ToolContext, sandbox: Sandbox, view: View) -> AsyncIterator[None]:
-    """Have the whole project watched where a program works on it itself; what a layer changes is told by it."""
+    """Have the whole project watched where a program works on it directly; a layer reports its own changes."""
     recorded = context.recorded if view.changes_sources else None
     if recorded is None or await asyncio.to_thread(sandbox.is_layered, context.project, view):
         yield
@@ -126,7 +126,7 @@ def not_started(error: OSError) -> ToolError:
 
 
 def ending(run: FinishedCommand) -> str:
-    """Return what there is to say of how a program ended that was not stopped: code, signal, what goes on."""
+    """Return a note on how a program ended that was not stopped: code, signal, processes still running."""
     notes = []
     if run.exit_code is not None and run.exit_code < 0:
         names = {member.value: member.name for member in signal.Signals}

@@ -41,7 +41,7 @@ _NUMBERED = LazyPattern(r"^(\d+)\t(.*)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is answered instead of lines that the entry ``source`` has, all of them or those that did not change."""
+    """The answer in place of lines that the entry ``source`` has, all of them or those that did not change."""
 
     text: str
     source: int
@@ -49,10 +49,10 @@ class Known:
 
 
 def short_answer(title: str, shown: str, output: str, earlier: Iterable[ToolResultEntry]) -> Known | None:
-    """Return what to answer instead of a file's lines; None to show them.
+    """Return the answer in place of a file's lines; None to show them.
 
     Args:
-        title: what was asked for, path and lines; the same read has the same one.
+        title: the request, path and lines; the same read has the same one.
         shown: the file's name.
         output: the numbered lines that would be shown.
         earlier: the results of reads of this file that are in the model's view as they were, newest first.
@@ -64,19 +64,19 @@ def short_answer(title: str, shown: str, output: str, earlier: Iterable[ToolResu
         same_read = result.title == title
         if result.metadata.known_from is not None:
             if same_read:
-                break  # It was told already, and asks again.
+                break  # The model had this answer already, and asks again.
             continue
         known = _lines(result.output)
         # A file that grew or shrank has changed, though the lines that are still there have not.
         if lines and lines.items() <= known.items() and _length(output, lines) == _length(result.output, known):
             span = f"lines {min(lines)}-{max(lines)} of {shown}"
-            told = f"[Unchanged: {span} are as in the read of #{result.id}, which you still see.]"
-            return Known(told, result.id, all_of_it=True)
+            note = f"[Unchanged: {span} are as in the read of #{result.id}, which you still see.]"
+            return Known(note, result.id, all_of_it=True)
         whole = _is_whole(output, lines) and _is_whole(result.output, known)
         if same_read and whole and (changed := _difference(shown, known, lines, len(output), result.id)):
             return Known(changed, result.id, all_of_it=False)
         if lines.keys() <= known.keys():
-            break  # What it knows of these lines holds no longer, and neither does what was read before.
+            break  # Its version of these lines is outdated, and so are earlier reads.
     return None
 
 
@@ -95,7 +95,7 @@ def _is_whole(output: str, lines: dict[int, str]) -> bool:
 
 
 def _difference(shown: str, known: dict[int, str], lines: dict[int, str], whole: int, entry_id: int) -> str | None:
-    """Return what changed since a read of the whole file, None where that is too much."""
+    """Return the changes since a read of the whole file, None where they are too many."""
     before, after = ("".join(f"{text}\n" for text in held.values()) for held in (known, lines))
     diff = diff_texts(shown, before, after).text
     if not diff or len(diff) > whole * MAX_DIFF_SHARE:
@@ -108,10 +108,10 @@ def _difference(shown: str, known: dict[int, str], lines: dict[int, str], whole:
 
 SECRETS_LEFT_OUT = "[Secrets are shown as [redacted] in {lines}. An edit must leave those parts as they are.]\n"
 STORED_LINES, STORED_BYTES = 20_000, 1_000_000
-"""What is read of a file at once: what the model is not shown of it is stored, for ``recall``."""
+"""Limits of one read of a file: the part not shown to the model is stored, for ``recall``."""
 
 MAX_COUNTED_BYTES = 512 * 1024 * 1024
-"""Bytes after what is shown in which lines are still counted."""
+"""Bytes after the shown lines in which lines are still counted."""
 
 _MAX_WIDE_BYTES = 64 * 1024 * 1024
 _CHUNK = 1024 * 1024
@@ -264,8 +264,8 @@ class ReadTool(Tool[ReadInput]):
         known = short_answer(result.title, location.shown, result.output, context.in_view(location.pattern))
         if known is None:
             return result
-        told = {"truncation": None, "known_from": known.source, "is_known": known.all_of_it}
-        metadata = result.metadata.model_copy(update=told)
+        known_parts = {"truncation": None, "known_from": known.source, "is_known": known.all_of_it}
+        metadata = result.metadata.model_copy(update=known_parts)
         return replace(result, output=known.text, full_output=None, metadata=metadata)
 
 
@@ -399,7 +399,7 @@ def _count(file: BinaryIO) -> tuple[int, bool]:
     return lines + (last != b"\n"), True
 
 
-# -- what is not text ---------------------------------------------------------------------------------------
+# -- other than text ----------------------------------------------------------------------------------------
 
 
 async def _image(location: Location, mime: str, size: int, context: ToolContext) -> ToolResult:

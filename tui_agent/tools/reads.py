@@ -1,4 +1,4 @@
-"""What has been read in this session, so that an edit notices a file that changed since."""
+"""The files read in this session, so that an edit notices a file that changed since."""
 
 import hashlib
 import os
@@ -34,7 +34,7 @@ class FileReads:
         real = os.path.realpath(path)
         try:
             status = os.stat(real)  # noqa: PTH116 - a text, as the states are kept by
-            # What the system makes up as it is read says that it is empty, and some of it never ends.
+            # Files that the system makes up as they are read say that they are empty, and some never end.
             digest = _digest(real) if 0 < status.st_size <= HASHED_BYTES else None
         except OSError:
             self._states.pop(real, None)

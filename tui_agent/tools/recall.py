@@ -1,4 +1,4 @@
-"""``recall``: brings back what left the model's view: an entry by its number, or a search over every branch."""
+"""``recall``: brings back content that left the model's view: an entry by its number, or a search over every branch."""
 
 import asyncio
 import re
@@ -109,14 +109,14 @@ class RecallTool(FreeTool[RecallInput]):
 
 
 def _part(entry_id: int, lines: list[str], shown: list[tuple[int, str]], before: int) -> Output:
-    """Return the beginning of a text and the lines after it that tell most, numbered where they are not already."""
+    """Return the beginning of a text and the most telling lines after it, numbered where they are not already."""
     head = next((at for at, row in enumerate(shown) if row != (at, lines[at])), len(shown))
-    told = [text for _, text in shown[:head]]
-    told += [text if _NUMBERED.match(text) else f"{before + at + 1}: {text}" for at, text in shown[head:]]
+    rows = [text for _, text in shown[:head]]
+    rows += [text if _NUMBERED.match(text) else f"{before + at + 1}: {text}" for at, text in shown[head:]]
     more = ", and those that hold names in use or new ones, some (…) cut to them" if len(shown) > head else ""
     first, last = before + 1, before + len(lines)
     footer = f'[Lines {first}-{before + head} of {last}{more}. For others: "#{entry_id} {first}-{last}", or grep.]'
-    return Output("\n".join(told), f"#{entry_id}", footer=footer, metadata=ToolMetadata(count=len(lines)), stored=False)
+    return Output("\n".join(rows), f"#{entry_id}", footer=footer, metadata=ToolMetadata(count=len(lines)), stored=False)
 
 
 def _told(hit: FoundEntry, *, whole: bool) -> list[str]:

@@ -22,7 +22,7 @@ A module ``NAME_tool.py`` in this package is one more, after these and by name.
 _MODULES = dict.fromkeys(OFFERED, "") | {
     path.stem.removesuffix("_tool"): "_tool" for path in sorted(Path(__file__).parent.glob("*_tool.py"))
 }
-"""What each tool's module is called beside its name."""
+"""The suffix of each tool's module name."""
 
 BUILTIN = (*_MODULES, "skill", "task")
 """Every built-in tool. The last are made by those who know skills and agents."""
@@ -30,7 +30,7 @@ BUILTIN = (*_MODULES, "skill", "task")
 
 @cache
 def tool_traits() -> TraitsByName:
-    """Return what the built-in tools say of themselves, by name. Loads their modules."""
+    """Return the built-in tools' traits, by name. Loads their modules."""
     return TraitsByName({tool.name: tool.traits for tool in map(_class_of, BUILTIN)})
 
 

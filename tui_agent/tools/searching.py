@@ -55,7 +55,7 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
     wanted = [_inside(part) for part in parts if part] or [""]
     base, rest = split_glob(wanted[0]) if len(wanted) == 1 and "/" in wanted[0] and not excludes else ("", "")
     if base.startswith("/") and (base == "/" or not os.path.lexists(base)):
-        # From the root of what is searched: nobody means to look through the whole machine.
+        # From the root of the search: nobody means to look through the whole machine.
         base, wanted = base.strip("/"), [f"/{rest}"]
     elif base:
         wanted = [f"/{rest}"]

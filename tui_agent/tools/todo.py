@@ -1,4 +1,4 @@
-"""The ``todo`` tool: the model's list of what is to be done, and how the list is found again on a path."""
+"""The ``todo`` tool: the model's list of things to do, and how the list is found again on a path."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -22,7 +22,7 @@ from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
 
 MAX_TODOS = 100
 MAX_CHARS = 8_000
-"""A list is shown whole or not taken: what stands on it must be found again."""
+"""A list is shown whole or not taken: its items must be found again."""
 
 EMPTY = "The list is empty."
 
@@ -47,7 +47,7 @@ _MARKS = {
 _STATUS_OF = {mark: status for status, mark in _MARKS.items()} | {"X": TodoStatus.DONE, "~": TodoStatus.IN_PROGRESS}
 _LINE = LazyPattern(r"(?:[-*+•]\s+|\d+[.)]\s+)?(?:\[(?P<mark>[ >xX~-]?)\]\s*)?(?P<content>.*)")
 _CONTENT = ("content", "text", "title", "task", "step", "description", "name")
-"""What other programs' lists call what is to be done."""
+"""Other programs' names for an item's text."""
 _OTHER_NAMES = {"completed": "done", "complete": "done", "canceled": "cancelled", "doing": "in_progress"}
 
 
@@ -102,7 +102,7 @@ class TodoTool(FreeTool[TodoInput]):
 
 
 def progress(todos: Sequence[Todo]) -> str:
-    """Return how much is done: ``2/5 done``; what was cancelled does not count."""
+    """Return how much is done: ``2/5 done``; cancelled items do not count."""
     counted = [todo for todo in todos if todo.status is not TodoStatus.CANCELLED]
     return f"{sum(todo.status is TodoStatus.DONE for todo in counted)}/{len(counted)} done"
 
@@ -119,9 +119,9 @@ def parse(text: str) -> tuple[Todo, ...]:
 
 
 def current_todos(path: Sequence[Entry]) -> tuple[Todo, ...]:
-    """Return the list as it stands at the end of a path, a whole one or what a request needs of it.
+    """Return the list as it stands at the end of a path, a whole path or the part a request needs.
 
-    That is the newest result of the tool. A summary carries the list of what it stands for: a compaction stands
+    That is the newest result of the tool. A summary carries the list of the entries it replaces: a compaction stands
     before the entries it kept, so a result among them is newer; a branch summary stands where it is.
     """
     carried: str | None = None

@@ -1,4 +1,4 @@
-"""A function of a tool file as a tool: each call is a process of its own, held to what the file declares."""
+"""A function of a tool file as a tool: each call is a process of its own, held to the file's declarations."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class Declared(BaseModel):
-    """What a tool file's constants say that its functions need."""
+    """The needs of a tool file's functions, declared by its constants."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -63,7 +63,7 @@ class Declared(BaseModel):
 
 
 class FileTool(DynamicTool):
-    """One function of a tool file; what is called is the file as it is then."""
+    """One function of a tool file; a call uses the file as it is then."""
 
     def __init__(
         self, schema: ToolSchema, declared: Declared, *, path: Path, shown: str, source: Callable[[], str]
@@ -118,7 +118,7 @@ class FileTool(DynamicTool):
         sandbox = await asyncio.to_thread(self._sandbox, context)
         context.view = await asyncio.to_thread(view_of_file, self.path, context, sandbox)
         if self.read_only:
-            # What it changes is thrown away, and nobody is asked to keep it.
+            # Its changes are thrown away, and nobody is asked to keep them.
             view = View(Writes.NOTHING, context.view.grants.changing_nothing)
             context = replace(context, view=view, request_grants=None)
         environment = command_environment(context.environment) | self._given()
@@ -139,7 +139,7 @@ class FileTool(DynamicTool):
         return await told(Returned(answer.text, answer.images), self.title(arguments), context, footer=note)
 
     def _sandbox(self, context: ToolContext) -> Sandbox | None:
-        """Return what it runs in, None for without: where there is none, or none that can open what it declares.
+        """Return the sandbox to run in, None for without: there is none, or it can't open what the file declares.
 
         Raises:
             ToolError: it may only run in one.
@@ -154,7 +154,7 @@ class FileTool(DynamicTool):
 
 
 def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> View:
-    """Return the view of a call, opened for the interpreter and for what stands beside the file. Looks at files."""
+    """Return the view of a call, opened for the interpreter and for the file's directory. Looks at files."""
     if sandbox is None:
         return context.view
     shown = (real_path(context.project), Path("/usr"))
@@ -175,7 +175,7 @@ def _place(text: str) -> Path | None:
 MAX_ANSWER_BYTES = 100_000_000
 """An answer larger than this is not read."""
 LAST_LINES = 20
-"""Lines of its output that tell why a process ended without an answer."""
+"""Lines of its output that show why a process ended without an answer."""
 _PACKAGE = Path(__file__).parents[2]
 _BEGIN = """
 import sys
@@ -192,7 +192,7 @@ main()
 
 
 class Answer(BaseModel):
-    """What the process said. Exactly what it was asked for is filled in, or ``error``."""
+    """The process's answer. Exactly the fields it was asked for are filled in, or ``error``."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -217,13 +217,13 @@ class Ended:
 
     def why(self, seconds: float) -> str:
         if self.program.run.timed_out:
-            told = f"It took longer than {seconds:g} s and was stopped."
+            said = f"It took longer than {seconds:g} s and was stopped."
         else:
-            told = f"Its process ended without an answer. {ending(self.program.run)}".strip()
-        return "\n".join(filter(None, [told, self.printed and f"It printed last:\n{self.printed}", self.program.note]))
+            said = f"Its process ended without an answer. {ending(self.program.run)}".strip()
+        return "\n".join(filter(None, [said, self.printed and f"It printed last:\n{self.printed}", self.program.note]))
 
 
-async def run_file(  # noqa: PLR0913 - what is run, and how
+async def run_file(  # noqa: PLR0913 - a file and how to run it
     path: Path,
     request: dict[str, Any],
     context: ToolContext,
@@ -235,8 +235,8 @@ async def run_file(  # noqa: PLR0913 - what is run, and how
 ) -> Ended:
     """Run a tool file's process to its end.
 
-    ``request`` is what it is asked, its ``source`` included; ``name`` is what the user is asked about when it lacks
-    something, ``seconds`` how long it may take.
+    ``request`` is sent to it, its ``source`` included; ``name`` is shown to the user who is asked for more
+    access, ``seconds`` is how long it may take.
 
     Raises:
         ToolError: it could not be started.
@@ -254,7 +254,7 @@ async def run_file(  # noqa: PLR0913 - what is run, and how
 
 @lru_cache(maxsize=1)
 def _import_places() -> tuple[str, ...]:
-    """Return the directory of this package, and those in which what the runner needs is found."""
+    """Return the directory of this package, and those with the libraries the runner needs."""
     spec = find_spec("pydantic")
     libraries = [str(Path(spec.origin).parents[1])] if spec is not None and spec.origin else []
     return (str(_PACKAGE), *libraries)

@@ -24,7 +24,7 @@ class FunctionTool(DynamicTool, FreeTool[RawInput]):
         super().__init__(schema_of(signature.name, signature.description, signature.parameters))
 
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
-        """Call it on the event loop; what it raises is the model's to read."""
+        """Call it on the event loop; its errors are shown to the model."""
         try:
             value = returned(await self._signature.call(arguments.values))
         except FunctionError as error:
@@ -35,14 +35,14 @@ class FunctionTool(DynamicTool, FreeTool[RawInput]):
 
 
 def schema_of(name: str, description: str, parameters: dict[str, Any]) -> ToolSchema:
-    """Return a function's schema without what pydantic adds; that of a type which holds itself stays whole."""
+    """Return a function's schema without pydantic's additions; that of a type which holds itself stays whole."""
     with contextlib.suppress(RecursionError):
         parameters = slim_schema(parameters)
     return ToolSchema(name=name, description=description, parameters=parameters)
 
 
 async def told(value: Returned, title: str, context: ToolContext, footer: str = "") -> ToolResult:
-    """Return what a function gave as the result of a call; ``footer`` stands at its end."""
+    """Return a function's value as the result of a call; ``footer`` stands at its end."""
     said: list[str] = [value.text] if value.text else []
     images: list[ImagePart] = []
     for raw in value.images:

@@ -1,6 +1,6 @@
-"""The process of a tool file: reads it and tells what its functions are, or calls one of them.
+"""The process of a tool file: reads it and describes its functions, or calls one of them.
 
-What to do comes as JSON in one open file, the answer goes as JSON into another. What the functions print is for people:
+The request comes as JSON in one open file, the answer goes as JSON into another. The functions' output is for people:
 it may be anything, and is no answer.
 """
 
@@ -20,13 +20,13 @@ from typing import Any
 from tui_agent.tools.functions.signature import FunctionError, FunctionSignature, returned, signature_of
 
 DECLARATIONS = ("NETWORK", "READS", "WRITES", "ENVIRONMENT", "READ_ONLY", "TIMEOUT")
-"""Constants of a tool file that say what its functions need."""
+"""Constants of a tool file that declare its functions' needs."""
 MAX_FRAMES = 5
-"""Lines of a traceback that are told, those nearest to the error."""
+"""Lines of a traceback that are reported, those nearest to the error."""
 
 
 def main() -> None:
-    """Do what the first of two descriptors asks, and write the answer to the second."""
+    """Carry out the request in the first of two descriptors, and write the answer to the second."""
     request, answer = (int(word) for word in sys.argv[1:3])
     process = os.getpid()
     for descriptor in (request, answer):
@@ -61,21 +61,21 @@ def _done(request: dict[str, Any]) -> dict[str, Any]:
     functions = {function.__name__: function for function in _functions(module)}
     if name not in functions:
         raise FunctionError(f"the file has no function {name} any more")
-    import asyncio  # a fifth of the time in which a file tells what it has, and not needed for that
+    import asyncio  # a fifth of the time it takes to describe a file, and not needed for that
 
     value = returned(asyncio.run(signature_of(functions[name]).call(request["arguments"])))
     return {"text": value.text, "images": [base64.b64encode(image).decode() for image in value.images]}
 
 
 def _loaded(path: Path, source: str) -> ModuleType:
-    """Return the module that a text is; the text is what was read, so that nothing else is run."""
+    """Return the module made from a source; that is the text that was read, so that nothing else is run."""
     module = ModuleType(f"tools_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
     # The last place: a file beside it must not stand for a module of Python's own.
     sys.path.append(str(path.parent))
     linecache.cache[str(path)] = (len(source), None, source.splitlines(keepends=True), str(path))
-    exec(compile(source, str(path), "exec"), module.__dict__)  # noqa: S102 - what this process is for
+    exec(compile(source, str(path), "exec"), module.__dict__)  # noqa: S102 - this process's purpose
     return module
 
 

@@ -1,4 +1,4 @@
-"""A typed function as a tool: its name, description and schema, its call, and what it returned as text and images.
+"""A typed function as a tool: its name, description and schema, its call, and its value as text and images.
 
 This also runs in the process of a tool file, so it needs pydantic and nothing else of this program.
 """
@@ -20,7 +20,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 class FunctionError(ValueError):
-    """A function can't be a tool, a call does not fit it, or a model can't be told its value; the message says why."""
+    """A function can't be a tool, a call does not fit it, or a model can't be shown its value; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class FunctionSignature:
             taken = self.accepted.model_validate(dict(arguments))
         except ValidationError as error:
             raise FunctionError(f"{'; '.join(map(_problem, error.errors(include_url=False)))}.") from None
-        # Only what was sent: a default stays the function's own.
+        # Only fields that were sent: a default stays the function's own.
         by_alias = {field.alias or name: name for name, field in self.accepted.model_fields.items()}
         given = {alias: getattr(taken, name) for alias, name in by_alias.items() if name in taken.model_fields_set}
         returned = self.function(**given)
@@ -52,7 +52,7 @@ class FunctionSignature:
 
 
 def signature_of(function: Callable[..., Any]) -> FunctionSignature:
-    """Return what a function is as a tool.
+    """Return a function's signature as a tool.
 
     Raises:
         FunctionError: it has no docstring, an argument has no type or can't be given by name, or its types have no
@@ -85,27 +85,27 @@ def _field(function: str, parameter: inspect.Parameter, hints: Mapping[str, Any]
     if name not in hints:
         raise FunctionError(f"{function}: the argument {name} has no type")
     default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-    # Fields are numbered, because a field can't be called what pydantic calls something of its own.
-    told = Field(default, alias=name, description=about[name]) if name in about else Field(default, alias=name)
-    return Annotated[hints[name], told], default
+    # Fields are numbered, because a field can't have a name that pydantic itself uses.
+    described = Field(default, alias=name, description=about[name]) if name in about else Field(default, alias=name)
+    return Annotated[hints[name], described], default
 
 
 def _documented(text: str) -> tuple[str, dict[str, str]]:
-    """Return what a docstring says of the function, and of its arguments where it lists them under ``Args:``."""
-    told: list[str] = []
+    """Return a docstring's text about the function, and about its arguments listed under ``Args:``."""
+    lines: list[str] = []
     about: dict[str, str] = {}
     latest, lists = "", False
     for line in text.splitlines():
         if _SECTION.fullmatch(line):
             lists, latest = line.strip() in _LISTS, ""
         if not lists:
-            told.append(line)
+            lines.append(line)
         elif found := _ARGUMENT.fullmatch(line):
             latest = found[1]
             about[latest] = found[2].strip()
         elif latest and line.strip():
             about[latest] += f" {line.strip()}"
-    return "\n".join(told).strip(), about
+    return "\n".join(lines).strip(), about
 
 
 def _problem(error: Mapping[str, Any]) -> str:
@@ -115,7 +115,7 @@ def _problem(error: Mapping[str, Any]) -> str:
     return f"{where}: {error['msg'][:1].lower()}{error['msg'][1:]}" if where else str(error["msg"])
 
 
-# -- what it returned ---------------------------------------------------------------------------------------
+# -- its value ----------------------------------------------------------------------------------------------
 
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -134,10 +134,10 @@ class Returned:
 
 
 def returned(value: Any) -> Returned:
-    """Return a function's value as a model is told it.
+    """Return a function's value as a model is shown it.
 
-    Text stays as it is, None is nothing, the bytes of an image and what draws itself (``_repr_png_``, as figures and
-    pictures do) are images, a list may mix those with text; everything else is written as JSON.
+    Text stays as it is, None is nothing, an image's bytes and objects that draw themselves (``_repr_png_``: figures,
+    pictures) are images, a list may mix those with text; everything else is written as JSON.
 
     Raises:
         FunctionError: it can't be.

@@ -1,4 +1,4 @@
-"""The tool files of a session: found, described by their own process, described anew when they changed."""
+"""The tool files of a session: found, described by their own process, and again when they changed."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ from tui_agent.tools.registry import BUILTIN
 if TYPE_CHECKING:
     from tui_agent.tools.functions.file_tool import Ended, FileTool
 
-# What runs a file is loaded when there is one.
+# The code that runs files is loaded when there is one.
 
 DESCRIBE_SECONDS = 30.0
 """How long reading a file may take before it counts as one that hangs."""
@@ -71,7 +71,7 @@ class ToolPlace:
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """What a file said of itself. ``tools`` is empty when it could not be read; ``problems`` say why."""
+    """A file's description of itself. ``tools`` is empty when it could not be read; ``problems`` say why."""
 
     source: str
     tools: "tuple[FileTool, ...]" = ()
@@ -80,18 +80,18 @@ class LoadedFile:
 
 @dataclass(slots=True)
 class ToolFiles:
-    """The tool files that ``find`` names, with what is wrong with others; none without it."""
+    """The tool files that ``find`` names, with the problems of others; none without it."""
 
     find: Callable[[], tuple[list[FoundFile], list[str]]] = lambda: ([], [])
     tools: "tuple[FileTool, ...]" = ()
-    """What they offer, as they were when they were read last."""
+    """Their tools, as of the last reading."""
     problems: tuple[str, ...] = ()
     _loaded: dict[FoundFile, LoadedFile] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
     _reading: asyncio.Lock | None = None
 
     async def load(self, place: ToolPlace) -> None:
-        """Read what is new or changed; the files run in the sandbox for it, side by side."""
+        """Read new and changed files; they run in the sandbox for it, side by side."""
         self._reading = self._reading or asyncio.Lock()
         async with self._reading:
             found, problems = await asyncio.to_thread(self.find)
@@ -174,14 +174,14 @@ def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
             schema = schema_of(said.name, said.description, said.parameters)
             tools.append(FileTool(schema, declared, path=file.path, shown=file.shown, source=file.source))
     except (ValidationError, LookupError, TypeError, AttributeError) as error:
-        told = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else None
-        why = "it says nothing sensible of itself" if told is None else f"{told['loc'][0]}: {told['msg']}"
+        first = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else None
+        why = "it says nothing sensible of itself" if first is None else f"{first['loc'][0]}: {first['msg']}"
         return LoadedFile(source, problems=(*problems, f"{file.shown}: {why}."))
     return LoadedFile(source, tuple(tools), tuple(problems))
 
 
 class _SaidTool(BaseModel):
-    """A tool as the file's process tells of it: the file may have changed what runs there."""
+    """A tool as the file's process describes it: the file may have changed the code that runs there."""
 
     model_config = ConfigDict(defer_build=True)
 
