@@ -1,1 +1,1 @@
-"""Checkpoints: what a session changed in the project's files, and how it is taken back."""
+"""Checkpoints: the changes a session made to the project's files, and how they are undone."""

@@ -16,7 +16,7 @@ NOT_A_FILE = "not a regular file"
 
 
 class Stamp(NamedTuple):
-    """What the file system says of a file without reading it; another one means that the file may have changed."""
+    """A file's metadata, had without reading it; a different stamp means that the file may have changed."""
 
     modified: int
     """Nanoseconds, as all times here."""
@@ -62,7 +62,7 @@ def digest_of(data: bytes) -> str:
 
 
 def read_image(path: str | Path) -> Reading:
-    """Read a file as it is now; what can't be read is a problem of the image, never an error."""
+    """Read a file as it is now; a failure to read it is recorded in the image, never raised."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,6 +1,6 @@
 """The manifest of a project: every file that searches see, with its stamp. Making one reads no file.
 
-Between two looks the project is watched (Linux inotify). A watch only names what something happened to; where it can't
+Between two looks the project is watched (Linux inotify). A watch only names the paths touched; where it can't
 say that for sure (a directory came or went, too much at once, another system), the project is listed again.
 """
 
@@ -50,7 +50,7 @@ class Manifest(dict[str, Stamp]):
 
 
 CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "node_modules"})
-"""Directories that programs make anew by themselves: nobody wants them back, whether or not they are ignored."""
+"""Directories that programs rebuild on their own: nobody wants them back, whether or not they are ignored."""
 
 
 class TooLargeError(Exception):
@@ -65,7 +65,7 @@ class TooLargeError(Exception):
 
 
 async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
-    """Return what is in a project now, but for ignored files, caches, links, repositories' data and what is ``apart``.
+    """Return the project's files now, without ignored files, caches, links, repositories' data and paths ``apart``.
 
     Raises:
         TooLargeError: there is too much of it.
@@ -83,9 +83,9 @@ async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
 
 
 def followed(root: Path, last: Manifest, touched: set[str]) -> Manifest | None:
-    """Return what is in a project where something happened to these names only since the last manifest.
+    """Return the project's files when only these names were touched since the last manifest.
 
-    That is the last one itself where nothing is different, and None where only a listing tells: a file is new, and an
+    That is the last manifest itself where nothing changed, and None where only a listing can say: a file is new, and an
     ignore file may be about it.
     """
     began = time.time_ns()
@@ -167,13 +167,13 @@ class WatchedProject:
         self._last: Manifest | None = None
 
     async def look(self) -> Manifest:
-        """Return what is in the project, the same object where nothing is different; raises as `manifest_of`."""
+        """Return the project's files, the same object if nothing changed; raises as `manifest_of`."""
         last, self._last = self._last, None
         seen = None
         if last is not None and (touched := await asyncio.to_thread(self._watch.touched)) is not None:
             seen = await asyncio.to_thread(followed, self._root, last, touched)
         if seen is None:
-            # Watched first: what happens while it is listed is looked at the next time.
+            # Watched first: changes during the listing are seen the next time.
             await asyncio.to_thread(self._watch.begin)
             seen = await manifest_of(self._root, self._apart)
             await asyncio.to_thread(self._watch.check, seen)

@@ -1,7 +1,7 @@
-"""What restoring files would do on the way from one entry of the tree to another: a three-way plan. Pure.
+"""Plans the restoring of files on the way from one entry of the tree to another, as a three-way plan. Pure.
 
 A file is restored only if it is now exactly as the session last left it on the path one leaves. Everything else is a
-conflict and stays as it is: what somebody changed since, or between two changes of the session, is not the session's.
+conflict and stays as it is: changes made since, or between two changes of the session, are not the session's.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,7 +24,7 @@ DROPPED = "its image was dropped to save room"
 class Difference:
     """A file that is one way here and another there. ``reason`` says why it can't be restored whatever it is now.
 
-    ``taken`` are the contents that changes on the way took from there: somebody else's may be among them.
+    ``taken`` are the contents that changes on the way took from there: other people's may be among them.
     """
 
     path: str
@@ -108,7 +108,7 @@ def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list
 def decide(
     found: Iterable[Difference], current: Callable[[str], Image], kept: Callable[[Image], bool]
 ) -> tuple[tuple[RestoreStep, ...], tuple[Conflict, ...]]:
-    """Return what can be restored and what has to stay; ``kept`` says whether an image's content is still to be had."""
+    """Return the steps and the conflicts; ``kept`` says whether an image's content is still available."""
     steps: list[RestoreStep] = []
     conflicts: list[Conflict] = []
     stuck: set[str] = set()
@@ -142,9 +142,9 @@ def decide(
 
 
 def in_order(steps: Iterable[RestoreStep]) -> list[RestoreStep]:
-    """Return steps so that what is cut short loses nothing: files are made before others are deleted.
+    """Order steps so that stopping halfway loses nothing: files are made before others are deleted.
 
-    What stands where a file or its directory is needed goes before that.
+    Anything in the way of a file or its directory is removed first.
     """
     steps = list(steps)
     places = {step.path for step in steps if step.wanted.exists}

@@ -71,7 +71,7 @@ class GitObjects:
 
 
 MAX_SHELF_BYTES = 100_000_000
-"""What copies may take on disk while the program runs."""
+"""Limit for copies on disk while the program runs."""
 
 MAX_UNCHECKED_FILES = 200
 """So many are copied without asking git about them."""
@@ -96,7 +96,7 @@ class _Blob:
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """What git calls the content."""
+    """Content that git has, by its object name."""
 
     name: str
 
@@ -117,7 +117,7 @@ class Shelf:
         self._known.clear()
 
     def prepare(self, manifest: Manifest) -> None:
-        """See to it that what is in the manifest can be read later as it is now, as far as time and room allow."""
+        """Make the manifest's files readable later as they are now, as far as time and room allow."""
         if self._end > MAX_SHELF_BYTES // 2:
             self._forget_gone(manifest)
         missing = [path for path, stamp in manifest.items() if (self._known.get(path) or (None,))[0] != stamp]
@@ -130,7 +130,7 @@ class Shelf:
                 if (name := objects.get(path)) is not None and sizes.get(name) == manifest[path].size:
                     self._known[path] = (manifest[path], _Object(name))
             missing = [path for path in missing if (self._known.get(path) or (None,))[0] != manifest[path]]
-        # What was changed last is changed next.
+        # Files changed last are likely to change next.
         missing.sort(key=lambda path: manifest[path].modified, reverse=True)
         until = time.monotonic() + COPY_SECONDS
         for path in missing:
@@ -183,7 +183,7 @@ class Shelf:
         self._end += len(reading.data)
 
     def _forget_gone(self, manifest: Manifest) -> None:
-        """Begin anew when much of it is of files that have changed since; what is still there is copied again."""
+        """Start over when much of it is of files that have changed since; files still there are copied again."""
         copies = {path: (stamp, source) for path, (stamp, source) in self._known.items() if isinstance(source, _Copy)}
         used = sum(source.size for path, (stamp, source) in copies.items() if manifest.get(path) == stamp)
         if used < self._end // 2:
@@ -203,7 +203,7 @@ class Shelf:
         for row in staged.split(b"\0"):
             facts, _, path = row.partition(b"\t")
             tag, mode, name, stage = [*facts.split(), b"", b"", b"", b""][:4]
-            # Other tags: git was told not to look whether the file is modified.
+            # Other tags: git does not check whether the file is modified.
             if tag == b"H" and mode in {b"100644", b"100755"} and stage == b"0":
                 objects[os.fsdecode(path)] = name.decode()
         for row in differing.split(b"\0"):

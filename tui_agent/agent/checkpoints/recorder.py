@@ -1,8 +1,8 @@
-"""Records what a session changes in the project's files: watches tool calls and commands, and makes checkpoints of it.
+"""Records a session's changes to the project's files: watches tool calls and commands, and makes checkpoints.
 
 A call that names its files has those read before and after it. A command may change any file: the project is listed
-before and after it, and what has another stamp is read; the shelf knows how it was before. Nothing here may stop or
-fail a call: what goes wrong costs the record, and is told once.
+before and after it, and files with another stamp are read; the shelf has them as they were. Nothing here may stop or
+fail a call: a failure costs the record, and is reported once.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ FILES_PER_BATCH = 500
 """Files whose contents are in memory at once."""
 
 MAX_BYTES = 50_000_000
-"""What images of one command's changes may take; files beyond that have none."""
+"""Limit for the images of one command's changes; files beyond it have none."""
 
 MAX_SLOW_LISTINGS = 3
 """A project that took too long to list so often is not watched any more."""
@@ -53,7 +53,7 @@ IS_OLDER = "it is older than the command: perhaps it was moved here"
 class SnapshotStore:
     """Where images go. ``trim`` drops the oldest ones where all of them take too much room.
 
-    What is in the directories ``apart`` is neither recorded nor restored: the store must not keep itself.
+    Files in the directories ``apart`` are neither recorded nor restored: the store must not keep itself.
     """
 
     put: Callable[[bytes], str]
@@ -84,7 +84,7 @@ class Recorder:
         """The project as it was last seen while a background job ran."""
         self._changed: list[FileChange] = []
         self._omitted = 0
-        """What was seen and is in no checkpoint yet."""
+        """Changes seen that are in no checkpoint yet."""
         self._lock = asyncio.Lock()
         self._told: set[str] = set()
         self._watched = True
@@ -103,9 +103,9 @@ class Recorder:
 
     @asynccontextmanager
     async def around(self, paths: Sequence[Path] | None) -> AsyncIterator[None]:
-        """Watch what happens inside: to these files, or to any for None. Nothing is watched for an empty sequence.
+        """Watch changes to these files inside, or to any for None. Nothing is watched for an empty sequence.
 
-        Being cancelled inside, or while it looks afterwards, does not lose what was seen; `settle` waits for it.
+        Being cancelled inside, or while it looks afterwards, loses no change; `settle` waits for it.
         """
         if paths is None:
             async with self._lock:
@@ -142,7 +142,7 @@ class Recorder:
         return CheckpointEntry(files=files, omitted=omitted) if files or omitted else None
 
     async def settle(self) -> None:
-        """Wait for what is being read, and see what background jobs changed; best before `take_checkpoint`."""
+        """Wait for reads under way, and record changes by background jobs; best before `take_checkpoint`."""
         if self._looking:
             await asyncio.wait(self._looking)
         async with self._lock:
@@ -181,7 +181,7 @@ class Recorder:
             pairs = [(name, before[name], after[name]) for name in known]
             changed = await self._guarded(asyncio.to_thread(self._keep, pairs))
             self._note(changed or [])
-            # What was done to these files is recorded now.
+            # The changes to these files are recorded now.
             for manifest in [seen for seen in (self._seen, self._beside_jobs) if seen is not None]:
                 for name, reading in after.items():
                     if reading.stamp is not None:
@@ -222,7 +222,7 @@ class Recorder:
         return None
 
     async def _copy(self, manifest: Manifest | None) -> None:
-        """Put on the shelf what is not there; only after a comparison, which needs what was there before."""
+        """Shelve the files not there yet; only after a comparison, which needs the earlier ones."""
 
         def prepare(manifest: Manifest) -> None:
             if self._shelf is None:
@@ -270,7 +270,7 @@ class Recorder:
             if path in after and now.image.problem == NOT_A_FILE:
                 continue
             if path not in before:
-                # What was moved here from where nobody looks is not deleted: it would be nowhere.
+                # A file moved here from an unwatched place is not deleted: it would be nowhere.
                 problem = WAS_IGNORED if unsure else "" if before.had(after[path]) else IS_OLDER
                 were[path] = Reading(Image(problem=problem))
             elif path not in after and now.stamp == before[path]:
@@ -321,7 +321,7 @@ class Recorder:
         return changes
 
     def _note(self, changes: Sequence[FileChange]) -> None:
-        """Add changes to what the next checkpoint tells, in one piece with earlier ones where nobody was in between."""
+        """Add changes to the next checkpoint, merged with earlier ones where nothing came in between."""
         if self._unstored:
             self._say(f"Images of changed files could not be stored, so they can't be restored: {self._unstored}")
         files = self._changed
@@ -336,7 +336,7 @@ class Recorder:
         files[:] = [change for change in files if before_of(change) != after_of(change) or change.no_before]
 
     async def _guarded(self, work: Awaitable[T]) -> T | None:
-        """Return what work gives; None when it fails, which is told once: a call must not fail for its record."""
+        """Return the work's result; None when it fails, reported once: a call must not fail for its record."""
         try:
             return await work
         except Exception as error:  # the outermost edge of recording

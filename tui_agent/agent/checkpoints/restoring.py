@@ -1,6 +1,6 @@
-"""Restoring files: works out what a plan means for the files as they are now, and carries it out.
+"""Restoring files: applies a plan to the files as they are now.
 
-What is overwritten or deleted is in the store before it is touched, so that restoring can be undone by restoring.
+Files are stored before they are overwritten or deleted, so that restoring can be undone by restoring.
 """
 
 import os
@@ -32,7 +32,7 @@ ELSEWHERE = "it leads out of the project"
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What restoring did: the files that are as they were, and those that stay, with the reasons."""
+    """The files that were restored, and those that stay, with the reasons."""
 
     done: tuple[str, ...] = ()
     failed: tuple[Conflict, ...] = ()
@@ -63,7 +63,7 @@ class Restorer:
         self._git.expect(image.object for image in images)
 
     def carry_out(self, plan: RestorePlan) -> Restored:
-        """Restore the files of a plan, each as long as it still is what it was when the plan was made."""
+        """Restore the files of a plan, each only if it has not changed since the plan was made."""
         done: list[str] = []
         failed: list[Conflict] = []
         stuck: set[str] = set()

@@ -1,4 +1,4 @@
-"""Takes files along when one moves in the tree: plans it, does it, and tells what differs."""
+"""Takes files along when one moves in the tree: plans it, does it, and reports differences."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -71,7 +71,7 @@ class FileRewind:
     # -- going --------------------------------------------------------------------------------------------------
 
     async def plan(self, target: int | None) -> RestorePlan:
-        """Return what restoring files would do when one goes to an entry; raises EntryNotFound."""
+        """Plan the restoring of files for a move to an entry; raises EntryNotFound."""
         if self._restorer is None:
             return RestorePlan()
         await self.settle()
@@ -81,7 +81,7 @@ class FileRewind:
         return await asyncio.to_thread(self._restorer.plan, differences(changes_in(back), changes_in(forth)), omitted)
 
     async def restore(self, plan: RestorePlan, said: str = "") -> Restored:
-        """Restore the files of a plan and tell the user what came of it, after what was ``said`` of the move."""
+        """Restore the files of a plan and show the user the result, after the text ``said`` about the move."""
         if self._restorer is None or not plan:
             return Restored()
         done = await asyncio.to_thread(self._restorer.carry_out, plan)
@@ -123,7 +123,7 @@ class FileRewind:
         return await asyncio.to_thread(amounts_of, changes, restorer)
 
     async def bring_back(self) -> Restored:
-        """Restore what the session changed where its files are as they were before it: in a fresh checkout."""
+        """Restore the session's changes where its files are as they were before it: in a fresh checkout."""
         restorer = self._restorer
         if restorer is None:
             return Restored()

@@ -1,1 +1,1 @@
-"""What programs that check a project find in what the agent changed."""
+"""Findings of programs that check a project, in files the agent changed."""

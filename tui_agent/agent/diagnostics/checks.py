@@ -50,7 +50,7 @@ KNOWN_CHECKERS = (
     KnownChecker("cargo", ("*.rs",), ("check", "--quiet", "--message-format", "short"), (("Cargo.toml", ""),)),
     KnownChecker("go", ("*.go",), ("vet", "./..."), (("go.mod", ""),)),
 )
-"""What is looked for. Each prints ``path:line: message`` or ``path(line,column): message``."""
+"""Checkers looked for. Each prints ``path:line: message`` or ``path(line,column): message``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Problem:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What stays the same when lines move."""
+        """Identifies a problem even when lines move."""
         return self.path, _NUMBERED.sub("", self.message)
 
     def __str__(self) -> str:

@@ -1,10 +1,10 @@
-"""Runs checkers in the background after edits, and tells what they found that is new.
+"""Runs checkers in the background after edits, and reports their new findings.
 
-Edits never wait for them. The next request waits a moment for a check that runs, once; what comes later goes with a
-later request. What is told is an entry behind everything else: nothing the model was sent before changes.
+Edits never wait for them. The next request waits a moment for a check that runs, once; later findings go with a
+later request. The report is an entry after all others: nothing the model was sent before changes.
 
-What was there before an edit is found by running the checker once more in a view in which the edited files are as
-they were, the first time that it runs; after that its last findings are what was there before.
+Problems from before an edit are found by running the checker once more in a view in which the edited files are as
+they were, the first time that it runs; after that its last findings are the earlier problems.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 REASON = "diagnostics"
 """Why the entry was made, as ``UserEntry.synthetic`` says it."""
 MAX_TOLD = 10
-"""Problems of one file that the model is told."""
+"""Problems of one file that the model is shown."""
 MAX_FILES_TOLD = 5
 MAX_OUTPUT = 8_000_000
 """Bytes a checker may print; one that prints more is left alone."""
@@ -55,7 +55,7 @@ MAX_FILE_BYTES = 2_000_000
 """Size of an edited file from which on its lines are not followed."""
 
 Before = Mapping[Path, bytes | None]
-"""Edited files with what they held before, None for one that was not there."""
+"""Edited files with their earlier contents, None for one that was not there."""
 
 
 _content = partial(read_regular, limit=MAX_CHANGED_BYTES)
@@ -67,7 +67,7 @@ class _GaveUpError(Exception):
 
 @dataclass(slots=True)
 class Checker:
-    """One command, and what is known of it. ``seconds`` is how long it took last."""
+    """One command and its state. ``seconds`` is how long it took last."""
 
     check: Check
     edited: dict[Path, bytes | None] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Diagnostics:
         self._root = Path(os.path.realpath(ports.project))
         self._switched: bool | None = None
         self.is_told_by_run = False
-        """While a run goes on it tells the model; what is found after it the user is told."""
+        """During a run, findings go to the model; findings after it are shown to the user."""
         self.checkers: dict[Check, Checker] = {}
         """Those that had something to do, in their order."""
 
@@ -130,10 +130,10 @@ class Diagnostics:
                 self.checkers.setdefault(check, Checker(check)).edited.setdefault(path, before[path])
 
     async def findings(self) -> UserEntry | None:
-        """Check what was edited and return the entry that tells the model what is new; None when nothing is.
+        """Check edited files and return the entry with new findings for the model; None without any.
 
-        It waits for each check once, as long as the settings say, and not for what took longer before; what is found
-        later comes with a later call.
+        It waits for each check once, as long as the settings say, and not for one that took longer before; later
+        findings come with a later call.
         """
         for checker in self.checkers.values():
             if checker.edited and not checker.running and not checker.gave_up and self.enabled:
@@ -147,17 +147,17 @@ class Diagnostics:
                 checker.was_waited_for = True
             self._emit(ChecksAwaited(tuple(dict.fromkeys(checker.check.name for checker in waited))))
             await asyncio.wait([checker.task for checker in waited if checker.task], timeout=wait)
-        told: dict[str, list[str]] = {}
+        reported: dict[str, list[str]] = {}
         for checker in self.checkers.values():
-            # What is being changed or looked at again may not be so any more.
+            # Problems in files being changed or checked again may be gone.
             moving = {path.relative_to(self._root).as_posix() for path in (*checker.edited, *checker.checking)}
             for problem in checker.untold:
                 if problem.path not in moving:
-                    told.setdefault(problem.path, []).append(f"{problem} ({checker.check.name})")
+                    reported.setdefault(problem.path, []).append(f"{problem} ({checker.check.name})")
             checker.untold = [problem for problem in checker.untold if problem.path in moving]
-        if not told:
+        if not reported:
             return None
-        files = list(told.items())
+        files = list(reported.items())
         parts = [
             FilePart(path=f"{DIAGNOSTICS_PREFIX}{path}", text=_told(lines)) for path, lines in files[:MAX_FILES_TOLD]
         ]
@@ -221,7 +221,7 @@ class Diagnostics:
         checker.untold, checker.found = list(dict.fromkeys([*kept, *new])), len(after)
 
     async def _problems_before(self, check: Check, words: tuple[str, ...], edited: Before) -> list[Problem] | None:
-        """Return what a checker finds with the edited files as they were, None where nobody can know."""
+        """Return a checker's findings with the edited files as they were, None if unknown."""
         sandbox = await asyncio.to_thread(self._sandbox_for, check)
         if sandbox is None or sandbox.state.kind != "bubblewrap":
             return None
@@ -235,7 +235,7 @@ class Diagnostics:
     async def _problems(
         self, check: Check, words: tuple[str, ...], replaced: Mapping[Path, Path] | None = None
     ) -> list[Problem]:
-        """Run a checker and return what it finds; raises _GaveUpError where it can't be used."""
+        """Run a checker and return its findings; raises _GaveUpError where it can't be used."""
         timeout, run = self._ports.diagnostics.timeout, FinishedCommand()
         try:
             await self._run(check, words, run, replaced or {})
@@ -261,7 +261,7 @@ class Diagnostics:
         if sandbox is None:
             await run_command(Command(words, check.where, environment, timeout), lambda _text: None, run)
             return
-        # Caches of a look at what is not there any more are of no use.
+        # Caches made from files that are gone are of no use.
         view = View(Writes.NOTHING if replaced else Writes.OUTPUTS)
         launch = await sandbox.launch(words, check.where, ports.project, view, environment, replaced=replaced)
         gone = launch.gone if launch.info >= 0 else None
@@ -295,14 +295,14 @@ def _told(lines: Sequence[str]) -> str:
 
 
 def _written(place: Path, edited: Before) -> dict[Path, Path]:
-    """Write down what files held, those empty that were not there; return the copies by file."""
+    """Write the files' earlier contents, empty for those that were not there; return the copies by file."""
     copies: dict[Path, Path] = {}
     later = time.time() + 1
     for number, (path, was) in enumerate(edited.items()):
         if is_file(path):
             copy = copies[path] = place / f"{number}-{path.name}"
             copy.write_bytes(was or b"")
-            # Checkers keep what they found by time, often in whole seconds, and size; no file has this time.
+            # Checkers cache findings by time, often in whole seconds, and size; no file has this time.
             os.utime(copy, (later, later))
     return copies
 

@@ -54,7 +54,7 @@ class HookError(UserFacingError):
 
 @dataclass(frozen=True, slots=True)
 class Containment:
-    """What the commands of a session run in, and in which view."""
+    """The sandbox and view that a session's commands run in."""
 
     sandbox: Sandbox | None
     view: Callable[[], View]
@@ -72,7 +72,7 @@ class CommandHook:
     changed: Callable[[Path, str], str] = lambda _project, _command: ""
     """Names a file of the project that it runs and that is not as it was trusted."""
     report: Callable[[str], None] = lambda _text: None
-    """Takes what the sandbox did not keep."""
+    """Called with a report of changes the sandbox dropped."""
 
     @property
     def name(self) -> str:
@@ -147,7 +147,7 @@ def checked(event: str, answer: object) -> HookAnswer:
 
 @dataclass(frozen=True, slots=True)
 class LoadedHooks:
-    """The hooks there are, and what is wrong with others."""
+    """The hooks that loaded, and the problems with others."""
 
     handlers: tuple[CommandHook, ...] = ()
     problems: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ def from_settings(
 
 
 CLOSING_SECONDS = 5
-"""How long the end of the program waits for hooks that are told of something."""
+"""How long the end of the program waits for hooks that are being notified."""
 MIN_SUMMARY_CHARS = 20
 """Characters; a shorter summary says nothing."""
 
@@ -227,14 +227,14 @@ class Hooks:
         self._report(Notice(text, "warning"))
 
     async def wanted(self, event: str, tool: str = "") -> bool:
-        """Whether any hook wants an event; what costs time to prepare is prepared only then."""
+        """Whether any hook wants an event; costly payloads are prepared only then."""
         await self.warm()
         return any(handler.handles(event, tool) for handler in self._handlers or ())
 
     # -- asked ----------------------------------------------------------------------------------------------
 
     async def session_start(self, *, resumed: bool) -> str:
-        """Return what the model is to be told before the first message; asked once."""
+        """Return the text for the model before the first message; asked once."""
         if self._began or not await self.wanted("session_start"):
             return ""
         self._began = True
@@ -242,7 +242,7 @@ class Hooks:
         return "\n\n".join([answer.context async for _handler, answer in asked if answer.context.strip()])
 
     async def user_prompt(self, prompt: str, *, mid_run: bool) -> UserPromptAnswer:
-        """Ask about a message: the first refusal counts, what is to be told is put together."""
+        """Ask about a message: the first refusal counts, texts for the model are joined."""
         if not await self.wanted("user_prompt"):
             return UserPromptAnswer.model_construct()
         context: list[str] = []
@@ -313,7 +313,7 @@ class Hooks:
             return answer.model_copy(update=more)
         return kind(context="\n\n".join(context), **more)
 
-    # -- told -----------------------------------------------------------------------------------------------
+    # -- notified -------------------------------------------------------------------------------------------
 
     def tell(self, payload: AfterCompact | AfterTree | RunEnd) -> None:
         if self._load is not None:
@@ -322,7 +322,7 @@ class Hooks:
             task.add_done_callback(self._telling.discard)
 
     async def aclose(self) -> None:
-        """Wait until everybody was told, but not for long; what still runs then is ended."""
+        """Wait until all hooks are notified, but not for long; those still running then are ended."""
         if self._telling:
             _done, late = await asyncio.wait(self._telling, timeout=CLOSING_SECONDS)
             for task in late:
@@ -347,7 +347,7 @@ class Hooks:
                     yield handler, answer
 
     async def _ask_one(self, handler: CommandHook, payload: Payload, expected: type[AnswerT]) -> AnswerT | None:
-        """Return a hook's answer, None when it failed: that is told, and no reason to stop."""
+        """Return a hook's answer, None when it failed: that is reported, and no reason to stop."""
         try:
             answer = await handler(payload)
         except HookError as error:

@@ -28,7 +28,7 @@ class About(_Record):
 
 
 class EntryText(_Record):
-    """One entry of the session and what a summariser reads of it."""
+    """One entry of the session, with its text as a summariser reads it."""
 
     id: int
     kind: str
@@ -70,7 +70,7 @@ class BeforeTool(_Record):
 
 
 class AfterTool(_Record):
-    """After a call ran. ``output`` is what the model is shown, ``seconds`` how long it took."""
+    """After a call ran. ``output`` is the text shown to the model, ``seconds`` how long it took."""
 
     event: Literal["after_tool"] = "after_tool"
     about: About
@@ -85,9 +85,9 @@ class AfterTool(_Record):
 class BeforeCompact(_Record):
     """Before the history is summarised: everything the summary would be made of.
 
-    ``entries`` and ``turn_prefix`` (the first part of a turn that is too big to stay whole) are what is summarised,
+    ``entries`` and ``turn_prefix`` (the first part of a turn that is too big to stay whole) are summarised,
     ``conversation`` is their text as a summariser would read it, entries before ``first_kept_id`` leave the model's
-    view. Sizes are tokens; ``budget`` is what the history may take at all, ``summary_tokens`` what the summary may.
+    view. Sizes are tokens; ``budget`` limits the whole history, ``summary_tokens`` the summary.
     """
 
     event: Literal["before_compact"] = "before_compact"
@@ -123,9 +123,9 @@ class AfterCompact(_Record):
 
 
 class BeforeTree(_Record):
-    """Before the leaf moves. ``leaf`` is where it goes, ``old_leaf`` where it was, ``entries`` what leaves the path.
+    """Before the leaf moves. ``leaf`` is where it goes, ``old_leaf`` where it was, ``entries`` those leaving the path.
 
-    ``wants_summary`` tells whether the user asked for a summary of that, ``focus`` what it should keep.
+    ``wants_summary`` says whether the user asked for a summary of them, ``focus`` its emphasis.
     """
 
     event: Literal["before_tree"] = "before_tree"
@@ -142,7 +142,7 @@ class BeforeTree(_Record):
 
 
 class AfterTree(_Record):
-    """After the leaf moved. ``summary`` is what the branch was told of the one that was left, None for nothing."""
+    """After the leaf moved. ``summary`` is the summary of the branch left, given to the new one; None for nothing."""
 
     event: Literal["after_tree"] = "after_tree"
     about: About
@@ -171,19 +171,19 @@ Payload = (
 
 
 class HookAnswer(_Record):
-    """What every hook may answer: ``notice`` is shown to the user."""
+    """Base of every hook's answer: ``notice`` is shown to the user."""
 
     notice: str = ""
 
 
 class SessionStartAnswer(HookAnswer):
-    """``context`` is told to the model before the first message."""
+    """``context`` is given to the model before the first message."""
 
     context: str = ""
 
 
 class UserPromptAnswer(HookAnswer):
-    """``block`` keeps the message out, with ``message`` as the reason; ``context`` is told to the model with it."""
+    """``block`` keeps the message out, with ``message`` as the reason; ``context`` is given to the model with it."""
 
     block: bool = False
     message: str = ""
@@ -202,7 +202,7 @@ class BeforeToolAnswer(HookAnswer):
 
 
 class AfterToolAnswer(HookAnswer):
-    """``append`` is added to what the model is shown."""
+    """``append`` is added to the output shown to the model."""
 
     append: str = ""
 
@@ -210,7 +210,7 @@ class AfterToolAnswer(HookAnswer):
 class SummaryAnswer(HookAnswer):
     """``cancel`` stops it, with ``message`` as the reason; ``summary`` takes the place of a model's.
 
-    ``context`` is told to the model that writes the summary, beside what the user wants it to keep.
+    ``context`` is given to the model that writes the summary, beside the user's focus.
     """
 
     cancel: bool = False
@@ -247,7 +247,7 @@ ANSWERS: dict[str, type[HookAnswer]] = {
 
 
 def refusal(event: str, message: str) -> HookAnswer | None:
-    """Return the answer that refuses what an event is about; None where nothing can be refused any more."""
+    """Return the answer that refuses an event; None where it is too late to refuse."""
     match event:
         case "user_prompt":
             return UserPromptAnswer(block=True, message=message)

@@ -1,1 +1,1 @@
-"""What a project and its user tell the agent in files: instructions, skills, commands, agents."""
+"""Files in which a project and its user guide the agent: instructions, skills, commands, agents."""

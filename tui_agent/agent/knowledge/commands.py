@@ -1,7 +1,7 @@
 """The user's own commands: Markdown files with front matter, found, taken apart and filled in.
 
 A template has three things to fill in: ``$ARGUMENTS`` and ``$1`` to ``$9``, a command's output, and files named with
-an at sign. Arguments never become part of a command's text: the shell gets them as its own parameters, so what a user
+an at sign. Arguments never become part of a command's text: the shell gets them as its own parameters, so text a user
 pastes is data there.
 """
 
@@ -41,11 +41,11 @@ class UserCommand:
 
 
 RunCommand = Callable[[str], Awaitable[str]]
-"""Runs a shell command and returns what it printed."""
+"""Runs a shell command and returns its output."""
 
 
 def load_commands(folders: Folders, files: FileCache, problems: list[str]) -> tuple[UserCommand, ...]:
-    """Return the commands by name; of two with one name the user's wins: a project must not change what one types."""
+    """Return the commands by name; of two with one name the user's wins: a project must not redefine it."""
     places = (*folders.of_user("commands"), *folders.of_project("commands", problems))
     paths = ((path, folder) for folder in places for path in folder.files("**/*.md"))
     found: dict[str, UserCommand] = {}
@@ -55,7 +55,7 @@ def load_commands(folders: Folders, files: FileCache, problems: list[str]) -> tu
 
 
 async def fill_command(command: UserCommand, arguments: str, run: RunCommand) -> tuple[str, str]:
-    """Return the command's message, and all of it but what commands printed: where files may be named.
+    """Return the command's message, and the same without commands' output: where files may be named.
 
     ``run`` is called for each command in the template, in order.
     """

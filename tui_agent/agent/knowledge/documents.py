@@ -66,7 +66,7 @@ class Document:
 class FileCache:
     """Texts of files by path; a file is read again when its time or size changed.
 
-    What is in ``project`` by its name is read only where it is in there really, with every link followed: the user did
+    A path in ``project`` by its name is read only if it really is in there, with every link followed: the user did
     not write it.
     """
 
@@ -131,7 +131,7 @@ T = TypeVar("T")
 def load_all(
     kind: str, make: Callable[[Path, Folder], T | None], found: Iterable[tuple[Path, Folder]], problems: list[str]
 ) -> Iterator[T]:
-    """Yield what is made of files of a kind; what cannot be used is said in ``problems``."""
+    """Yield the objects made from files of a kind; unusable files are reported in ``problems``."""
     for path, folder in found:
         try:
             made = make(path, folder)

@@ -1,4 +1,4 @@
-"""Instruction files (AGENTS.md and its relatives): which there are, and what the model is shown of them."""
+"""Instruction files (AGENTS.md and its relatives): which there are, and the text the model is shown."""
 
 import os
 import re
@@ -22,12 +22,12 @@ MAX_FILES = 50
 _RULE = ".mdc"
 """Suffix of Cursor's rules, which have front matter."""
 _FOREIGN = frozenset({"node_modules", "site-packages", ".venv", "venv", "vendor"})
-"""Directories of other people's code: what is written there is not meant for this project."""
+"""Directories of other people's code: instructions there are not meant for this project."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One file of instructions. ``name`` is how it is shown, ``text`` what the model gets of it."""
+    """One file of instructions. ``name`` is how it is shown, ``text`` the part the model gets."""
 
     name: str
     text: str
@@ -48,7 +48,7 @@ class InstructionFiles:
         self._wanted = tuple(wanted)
 
     def load(self, problems: list[str]) -> tuple[Instruction, ...]:
-        """Return what holds for the whole session: the user's own, the project's from its root down, the wanted."""
+        """Return the whole session's instructions: the user's own, the project's from its root down, the wanted."""
         found: dict[str, Instruction] = {}
         for path in self._paths(problems):
             self._add(found, path, problems)
@@ -57,8 +57,8 @@ class InstructionFiles:
     def nearby(self, paths: Iterable[str], shown: Collection[str], problems: list[str]) -> tuple[Instruction, ...]:
         """Return the instructions that hold for files of the project and are not ``shown`` yet, outermost first.
 
-        ``paths`` are relative to the project. Ignored directories and other people's code are passed over. What
-        cannot be read is said in ``problems``.
+        ``paths`` are relative to the project. Ignored directories and other people's code are passed over. Files
+        that cannot be read are reported in ``problems``.
         """
         found: dict[str, Instruction] = {}
         root = Path(os.path.realpath(self._folders.project))

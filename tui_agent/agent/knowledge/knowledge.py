@@ -119,7 +119,7 @@ class CommandRow:
 
 
 class Knowledge:
-    """What one session's agent was told in files.
+    """The instructions, skills, commands and agents of one session.
 
     Without sources there is nothing. ``trusted`` says whether the user trusts the project's own commands; it is
     asked each time.
@@ -143,7 +143,7 @@ class Knowledge:
         self.specs: tuple[AgentSpec, ...] = ()
         """The kinds of agents; built-in ones first."""
         self.rows: tuple[CommandRow, ...] = ()
-        """What can be typed with a slash: the commands, and the skills as ``skill:NAME``."""
+        """Completions after a slash: the commands, and the skills as ``skill:NAME``."""
         self._notes: tuple[str, ...] = ()
         self._problems: list[str] = []
         self.problems: tuple[str, ...] = ()
@@ -152,7 +152,7 @@ class Knowledge:
         self.offers_skills: bool | None = None
         """Whether heads have the skill tool, as when the last one was rendered; None before anything was read.
 
-        Skills come and go with a git checkout, and a change of the tools makes the provider read everything anew.
+        Skills come and go with a git checkout, and a change of the tools makes the provider read everything again.
         """
         self._instructions: InstructionFiles | None = None
         if sources is not None:
@@ -161,7 +161,7 @@ class Knowledge:
     # -- loading --------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read what is new or changed. Blocks, the first time for the network too: call it in a thread."""
+        """Read new and changed files. Blocks, the first time for the network too: call it in a thread."""
         if self._sources is None or self._instructions is None:
             return
         problems: list[str] = []
@@ -197,14 +197,14 @@ class Knowledge:
             log.warning("%s", problem)
 
     def take_problems(self) -> str | None:
-        """Return one sentence about what could not be used, once for each problem; None when there is nothing new."""
+        """Return one sentence about unusable files, once for each problem; None without new ones."""
         problems, self._problems = self._problems, []
         if not problems:
             return None
         more = len(problems) - NAMED_PROBLEMS
         return " ".join([*problems[:NAMED_PROBLEMS], *([f"And {more} more; see the log."] if more > 0 else [])])
 
-    # -- what there is --------------------------------------------------------------------------------------
+    # -- contents -------------------------------------------------------------------------------------------
 
     def primary(self, mode: str) -> AgentSpec | None:
         """Return the agent that takes the main agent's place in a mode; None where the mode is no agent's name."""

@@ -53,7 +53,7 @@ _CHUNK = 65_536
 
 
 class ServerLog:
-    """The log of one connection; what an earlier one wrote is gone."""
+    """The log of one connection; it replaces an earlier one's."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -81,7 +81,7 @@ class ServerLog:
 
     @contextmanager
     def standard_error(self) -> Iterator[TextIO]:
-        """Give what a process can have as its standard error; what it wrote last is in the log when this ends."""
+        """Give a file for a process's standard error; its last output is in the log when this ends."""
         loop = asyncio.get_running_loop()
         source, target = os.pipe()
         os.set_blocking(source, False)
@@ -97,7 +97,7 @@ class ServerLog:
             os.close(source)
 
     def _take(self, source: int) -> bool:
-        """Move what can be read into the log; returns whether there was something."""
+        """Move readable output into the log; returns whether there was any."""
         data = b""
         with suppress(BlockingIOError):
             data = os.read(source, _CHUNK)
@@ -108,7 +108,7 @@ class ServerLog:
 log = logging.getLogger(__name__)
 
 MAX_DESCRIPTION = 8_000
-"""Characters of a tool's description that the model is told; what is left out is said in it and in ``/mcp``."""
+"""Tool descriptions are cut at so many characters; the description and ``/mcp`` say how many are left out."""
 MAX_PAGES = 50
 """Pages of a list that are asked for; a server that never ends its list must not hang the program."""
 MAX_NOISE = 500
@@ -126,13 +126,13 @@ _NOT_STREAMABLE = frozenset(
         HTTPStatus.NOT_IMPLEMENTED,
     }
 )
-"""What servers that speak only SSE answer to a request of streamable HTTP."""
+"""Statuses with which servers that speak only SSE refuse a request of streamable HTTP."""
 _LOST = frozenset({"Session terminated", "Connection closed"})
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """What is called when something is heard on a connection; ``asker`` returns who asks a person."""
+    """Callbacks for messages on a connection; ``asker`` returns the one who asks the user."""
 
     asker: Callable[[], Asker | None]
     lost: Callable[[], None]
@@ -174,7 +174,7 @@ async def connect(spec: ServerSpec, around: ConnectionContext, listener: Listene
 
 @dataclass(slots=True)
 class _Heard:
-    """Hears what a server sends of itself."""
+    """Handles messages that a server sends unasked."""
 
     spec: ServerSpec
     listener: Listener
@@ -184,7 +184,7 @@ class _Heard:
 
     open_questions: int = 0
     waiting: set[asyncio.Timeout] = field(default_factory=set)
-    """What runs out when the server takes too long; the time a person takes to answer it does not count."""
+    """Timeouts of calls under way; the time a person takes to answer the server does not count."""
 
     @asynccontextmanager
     async def patience(self, seconds: float) -> AsyncIterator[None]:
@@ -350,7 +350,7 @@ async def _reach(
         return await stack.enter_async_context(_client(spec, heard, sse, "legacy"))
     except Exception:
         if len(refusals) > 1:
-            heard.listener.refused(refusals[0])  # what it said to the way that servers speak now
+            heard.listener.refused(refusals[0])  # its answer to the current protocol
         raise
 
 

@@ -1,4 +1,4 @@
-"""Turns what a server answers into text and stored images."""
+"""Turns a server's answers into text and stored images."""
 
 import base64
 import binascii
@@ -38,7 +38,7 @@ class Reader:
         return Content(text, tuple(self._images), result.is_error)
 
     def prompt(self, messages: "Iterable[PromptMessage]") -> Content:
-        """Return a prompt's messages as one text; what the assistant is to have said is marked."""
+        """Return a prompt's messages as one text; the assistant's are marked."""
         texts = []
         for message in messages:
             text = self._block(message.content)

@@ -1,6 +1,6 @@
 """All servers of a project and their tools: started in the background, never waited for longer than a moment.
 
-Most projects have none: what runs them is loaded with the first.
+Most projects have none: the code that runs them is loaded with the first.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MAX_LINE_CHARS = 90
 """Characters of a tool's description in the list."""
 
 ListDetail = Literal["lines", "names", "numbers"]
-"""What the list holds: a line for each tool, its name, or how many a server has."""
+"""Detail of the list: a line for each tool, its name, or how many a server has."""
 
 _WORD = re.compile(r"[a-z0-9]+")
 
@@ -72,7 +72,7 @@ class McpTool(DynamicTool):
 
     @property
     def is_on(self) -> bool:
-        """Whether the user lets it be used; that may change after the model was told of it."""
+        """Whether the user lets it be used; that may change after the model has seen it."""
         return self.server.spec.settings.offers(self.info.name)
 
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
@@ -104,7 +104,7 @@ class McpTool(DynamicTool):
 class McpSearchTool(DynamicTool, FreeTool[RawInput]):
     """Lists servers' tools, shows the parameters of those the model asks for, and calls them by name.
 
-    Parameters come as results, at the end of the conversation, so that what the provider caches stays as it is.
+    Parameters come as results, at the end of the conversation, so that the provider's cache stays valid.
     ``known`` gives the tools there are, by name, at the time of a call.
     """
 
@@ -211,8 +211,8 @@ _HOW_TO_TELL = "It is told with the next session, another model, or /mcp reload.
 class McpHub:
     """The servers that ``find`` names; none without it. ``find`` is asked when they are started and on a reload.
 
-    Agents of one project share a hub. Everything is called on the event loop's thread. What can't be had, for want of
-    such a server or because it refuses, raises McpError.
+    Agents of one project share a hub. Everything is called on the event loop's thread. Requests that fail, for want of
+    such a server or because it refuses, raise McpError.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class McpHub:
         self._told: set[str] | None = None
         self._started = False
         self.listeners: list[Callable[[Notice], None]] = []
-        """Called with what the user should know."""
+        """Called with notices for the user."""
         self.watchers: list[Callable[[], None]] = []
         """Called whenever ``status`` may be different."""
         self.sessions: list[Host] = []
@@ -261,7 +261,7 @@ class McpHub:
         server.start()
 
     async def reload(self) -> None:
-        """Read the configuration anew: start what is new or had failed, end what is gone, keep the rest running."""
+        """Reread the configuration: start new and failed servers, end removed ones, keep the rest running."""
         self._started = True
         found = self._find()
         wanted = {spec.name: spec for spec in found.specs}
@@ -321,7 +321,7 @@ class McpHub:
         return (*self._tools.values(), McpSearchTool((), lambda: self._tools, "numbers"))
 
     def offered(self, window: int, count: Callable[[ToolSchema], int]) -> tuple[Tool[Any], ...]:
-        """Return what a head that is rendered now tells the model of; ``window`` is in tokens, as ``count`` counts.
+        """Return the tools for a head rendered now; ``window`` is in tokens, as ``count`` counts.
 
         The tools of the servers that are ready, and one that lists and loads those whose parameters are left out.
         """
@@ -348,9 +348,9 @@ class McpHub:
         self._told = {tool.name for tool in self._tools_ready()}
 
     def note_announced(self, names: Iterable[str]) -> None:
-        """Take note of the tools that a head rendered earlier tells of."""
-        told = set(names)
-        self._told = (self._told or set()) | (set(self._tools) if SEARCH_TOOL in told else told)
+        """Take note of the tools that a head rendered earlier lists."""
+        listed = set(names)
+        self._told = (self._told or set()) | (set(self._tools) if SEARCH_TOOL in listed else listed)
 
     @property
     def is_settled(self) -> bool:
@@ -359,10 +359,10 @@ class McpHub:
         )
 
     def sections(self, window: int, count: Callable[[str], int]) -> tuple[str, ...]:
-        """Return what the servers that are ready tell the model, each within `INSTRUCTION_SHARE` of the window."""
+        """Return the instructions of servers that are ready, each within `INSTRUCTION_SHARE` of the window."""
         return tuple(filter(None, (_section(server, window, count) for server in self._servers.values())))
 
-    # -- what screens and commands show -----------------------------------------------------------------------
+    # -- for screens and commands -----------------------------------------------------------------------------
 
     def status(
         self,
@@ -384,7 +384,7 @@ class McpHub:
         )
 
     def offers(self) -> list[ServerOffer]:
-        """Return what each server that is ready offers."""
+        """Return the offers of the servers that are ready."""
         return [server.offer for server in self._servers.values() if server.state is ServerState.READY]
 
     async def prompt(
@@ -447,7 +447,7 @@ class McpHub:
             raise McpError(f"There is no MCP server “{name}”. Configured: {known}.")
         return self._servers[name]
 
-    # -- what servers tell ------------------------------------------------------------------------------------
+    # -- from servers -----------------------------------------------------------------------------------------
 
     def _asker(self) -> Asker | None:
         """Return who asks the person of a session that works just now, otherwise of the one opened last."""
@@ -480,7 +480,7 @@ class McpHub:
             watcher()
 
     def _collect(self) -> None:
-        """Put the tools together anew. A tool keeps the name it got first."""
+        """Put the tools together again. A tool keeps the name it got first."""
         tools: dict[str, McpTool] = {}
         for server in self._servers.values():
             for info in sorted(server.offer.tools, key=lambda info: info.name):

@@ -26,7 +26,7 @@ LOGIN_SECONDS = 300
 
 
 def login_for(server: str, url: str, directory: Path, show: Callable[[str], Awaitable[None]]) -> "OAuthClientProvider":
-    """Return what answers a server's demand for a login; ``show`` is given the address for the user's browser."""
+    """Return the provider that logs in to a server; ``show`` is given the address for the user's browser."""
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import OAuthClientMetadata
 

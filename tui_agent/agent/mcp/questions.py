@@ -1,4 +1,4 @@
-"""What a server may ask of a person: forms by a schema, and pages to visit."""
+"""A server's questions to the user: forms by a schema, and pages to visit."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,7 +29,7 @@ class FormField:
     """Bounds of a number, of a text's length, of how many are chosen."""
 
     def read(self, text: str) -> Value | None:
-        """Return what a person typed as a value, None for nothing where that is allowed; raises ValueError."""
+        """Return the typed text as a value, None for nothing where that is allowed; raises ValueError."""
         text = text.strip()
         if not text:
             if self.required:
@@ -90,7 +90,7 @@ ServerQuestion = ServerForm | ServerLink
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person answered; "cancel" is no answer. ``values`` are those of a form that was accepted."""
+    """A person's answer; "cancel" is no answer. ``values`` are those of a form that was accepted."""
 
     action: Literal["accept", "decline", "cancel"] = "cancel"
     values: Mapping[str, Value] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What is known of a server: its state, its tools, prompts and resources. No type of the SDK leaves this package."""
+"""A server's records: its state, its tools, prompts and resources. No type of the SDK leaves this package."""
 
 import hashlib
 import re
@@ -33,7 +33,7 @@ def portable_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
 
 
 def tidy_schema(schema: object) -> object:
-    """Return a JSON schema without what costs tokens and says nothing: titles, the name of its dialect."""
+    """Return a JSON schema without parts that cost tokens and say nothing: titles, the name of its dialect."""
     if isinstance(schema, list):
         return [tidy_schema(item) for item in schema]
     if not isinstance(schema, dict):
@@ -48,11 +48,11 @@ def tidy_schema(schema: object) -> object:
 
 
 _UNTYPED = re.compile(r"[^\w-]+")
-"""What a command cannot be typed with."""
+"""Characters that a command cannot be typed with."""
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text of about ``most`` characters at most, ended between words and with a word on what is missing."""
+    """Return a text of about ``most`` characters at most, ended between words and with a note on the rest."""
     text = text.strip()
     if len(text) <= most:
         return text
@@ -112,7 +112,7 @@ class PromptArgument:
 
 @dataclass(frozen=True, slots=True)
 class McpPrompt:
-    """A prompt that a server offers; ``command`` is what the user types after the slash."""
+    """A prompt that a server offers; ``command`` is typed after the slash."""
 
     server: str
     name: str
@@ -142,7 +142,7 @@ class McpPrompt:
 
 @dataclass(frozen=True, slots=True)
 class McpResource:
-    """Something a server lets one read; ``mention`` is what the user types after the ``@``. Sizes are bytes.
+    """Something a server lets one read; ``mention`` is typed after the ``@``. Sizes are bytes.
 
     A template has ``{names}`` in its address that whoever asks fills in.
     """
@@ -161,7 +161,7 @@ class McpResource:
 
 @dataclass(frozen=True, slots=True)
 class ServerOffer:
-    """Everything a server offers at a time. ``instructions`` is what it tells models about itself."""
+    """Everything a server offers at a time. ``instructions`` is its text for models."""
 
     instructions: str = ""
     tools: tuple[ToolInfo, ...] = ()
@@ -172,7 +172,7 @@ class ServerOffer:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a server answered: text, and images that are in the blob store."""
+    """A server's answer: text, and images that are in the blob store."""
 
     text: str
     images: tuple[ImagePart, ...] = ()
@@ -190,7 +190,7 @@ class McpToolRow:
     on: bool = True
     """Whether it is offered."""
     omitted: int = 0
-    """Characters of its description that the model is not told."""
+    """Characters of its description that are left out for the model."""
 
 
 class LoginState(StrEnum):
@@ -215,13 +215,13 @@ class McpServerStatus:
     detail: str = ""
     """Why it is not ready; while it waits for a login, the address for the browser."""
     advice: str = ""
-    """What the user can do about that."""
+    """How the user can fix that."""
     tools: tuple[McpToolRow, ...] = ()
     prompts: tuple[McpPrompt, ...] = ()
     resources: tuple[McpResource, ...] = ()
     templates: tuple[McpResource, ...] = ()
     instructions: str = ""
-    """What the model is told of the server in its own words, shortened if need be."""
+    """The server's own text for the model, shortened if need be."""
     instruction_tokens: int = 0
     on_demand: bool = False
     """Whether the model loads the parameters of its tools when it needs them."""

@@ -19,7 +19,7 @@ from tui_agent.agent.mcp.settings import ConnectionContext, McpConfigError, Serv
 from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
 
-# Why a server is not there, and what its user can do about it: one sentence for each.
+# Why a server is not there, and how its user can fix it: one sentence for each.
 
 _UNAUTHORIZED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
@@ -33,7 +33,7 @@ class Trouble(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What is known of a connection's end beside its error.
+    """Facts about a connection's end beside its error.
 
     ``late`` are the seconds it had, when they were not enough; ``status`` is the last HTTP status that refused
     something; ``last_words`` is the last line the server wrote to its standard error, ``noise`` the first one it wrote
@@ -138,7 +138,7 @@ class McpServer:
         self.state = ServerState.STOPPED if spec.settings.enabled else ServerState.DISABLED
         self.detail = ""
         self.advice = ""
-        """What the user can do when it failed."""
+        """How the user can fix a failure."""
         self.restarts = 0
         self._around = around
         self._patience = patience
@@ -182,7 +182,7 @@ class McpServer:
         self._set(ServerState.STOPPED)
 
     def connection(self) -> Connection:
-        """Return what reaches the server; raises McpError where it is not there."""
+        """Return the connection; raises McpError where the server is not there."""
         if self._connection is None:
             why = f": {self.detail}" if self.detail else ""
             raise McpError(f"The MCP server {self.name} is not there ({self.state.value}{why}). Do without it.")
@@ -247,7 +247,7 @@ class McpServer:
         self._refusal = None
         self._set(ServerState.READY)
 
-    # -- what its connection tells --------------------------------------------------------------------------
+    # -- from its connection --------------------------------------------------------------------------------
 
     def _lose(self) -> None:
         self._lost = True
@@ -266,7 +266,7 @@ class McpServer:
         self._on_change(self, None)
 
     def _keep_noise(self, text: str) -> None:
-        """Keep the first line of standard output that is not the protocol: it tells most about what the program is."""
+        """Keep the first line of standard output that is not the protocol: it best identifies the program."""
         if not self._noise:
             self._noise = one_line(text, 120) or "empty lines"
             self.messages.append(ServerMessage("warning", f"standard output holds what is no message: {self._noise}"))
@@ -286,7 +286,7 @@ class McpServer:
         self._on_change(self, state)
 
     def _why(self, error: Exception | None) -> Trouble:
-        """Say why it ended; what the server itself wrote last tells more than a closed pipe."""
+        """Say why it ended; the server's last output says more than a closed pipe."""
         late = self._deadline is not None and self._deadline.expired()
         said = ""
         if self.spec.transport == "stdio":

@@ -1,9 +1,9 @@
 """Copies of a project for the runners of a race: made without writing anything to the project or its repository.
 
 A copy has the files as they are, uncommitted and untracked ones too, with a repository of its own: the index and the
-references are copies, new objects stay in it, and the old ones are read from the project's. Of what is ignored, files
+references are copies, new objects stay in it, and the old ones are read from the project's. Of ignored paths, files
 and small directories are copied; a large directory (``node_modules``) becomes a link where a sandbox keeps commands
-from writing through it, and is copied otherwise. Caches that programs make anew are left out.
+from writing through it, and is copied otherwise. Caches that programs rebuild are left out.
 
 Everything here reads and writes many files: call it in a thread.
 """
@@ -46,7 +46,7 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One copy: its root, the project it is of, and what in ``original`` it reads of the project's."""
+    """One copy: its root, the project it is of, and the part of it read from ``original``."""
 
     root: Path
     project: Path
@@ -61,7 +61,7 @@ class Copy:
 def make_copy(project: Path, names: Iterable[str], home: Path, name: str, *, may_link: bool) -> Copy:
     """Copy a project into ``home/name``; raises OSError.
 
-    ``names`` are the files that are not ignored; what git tracks is added. ``may_link``: nothing can be written through
+    ``names`` are the files that are not ignored; tracked files are added. ``may_link``: nothing can be written through
     a link out of the copy.
     """
     project = Path(os.path.realpath(project))
@@ -194,7 +194,7 @@ class _Walk:
         self.linked: list[str] = []
 
     def directory(self, name: str, *, ignored: bool = False) -> None:
-        """Take in what is in a directory of the project: all but caches where the whole of it is ``ignored``."""
+        """Add a directory of the project: all but caches where the whole of it is ``ignored``."""
         with os.scandir(f"{self._project}/{name}") as rows:
             for row in rows:
                 below = f"{name}{row.name}"

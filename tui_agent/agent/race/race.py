@@ -1,7 +1,7 @@
 """A race: runners that work on the same prompt at the same time, each on a branch of the session and in its own copy.
 
 A runner is an agent like any other: the same loop, recorder and sandbox, on a session object with a leaf of its own.
-What it changes in its copy is recorded as checkpoints on its branch, so that taking it is a move in the tree.
+Its changes to its copy are recorded as checkpoints on its branch, so that taking it is a move in the tree.
 """
 
 import asyncio
@@ -98,7 +98,7 @@ class SharedClient:
             self._pause = FIRST_PAUSE
 
     async def aclose(self) -> None:
-        """The client is somebody else's to close."""
+        """The client is closed elsewhere."""
 
 
 class SharedQuestions:
@@ -109,7 +109,7 @@ class SharedQuestions:
         self._answers: dict[tuple[object, ...], asyncio.Future[PermissionAnswer]] = {}
 
     async def ask(self, request: PermissionRequest, runner: str) -> PermissionAnswer:
-        """Return the user's answer to what a runner asks. A circle that one goes round in is asked about by itself."""
+        """Return the user's answer to a runner's request. A runner stuck in a loop is asked about separately."""
         needs = frozenset((need.permission, need.pattern) for need in request.needs)
         key: tuple[object, ...] = (request.tool, request.rules, request.reason, needs)
         if request.loop:
@@ -130,12 +130,12 @@ T = TypeVar("T")
 
 
 class RaceError(UserFacingError):
-    """A race can't do what was asked; the message is one sentence for a person."""
+    """A race can't do as asked; the message is one sentence for a person."""
 
 
 @dataclass(frozen=True, slots=True)
 class RaceOrder:
-    """What is to be run. ``cost`` is US dollars for each runner; ``start`` is where the branches begin."""
+    """The race to run. ``cost`` is US dollars for each runner; ``start`` is where the branches begin."""
 
     prompt: str
     parts: tuple[UserPart, ...]
@@ -147,7 +147,7 @@ class RaceOrder:
 
 
 class Runner:
-    """One runner. ``record`` is what is known of it; ``agent`` works for it, None before its copy is made."""
+    """One runner. ``record`` holds its state; ``agent`` works for it, None before its copy is made."""
 
     def __init__(self, race: "Race", number: int, record: RaceRunner) -> None:
         self._race = race
@@ -288,7 +288,7 @@ class Runner:
             self._race.tell(self)
 
     async def aclose(self) -> None:
-        """End everything it started; what it changed last is in a checkpoint then."""
+        """End everything it started; its last changes are in a checkpoint then."""
         self.stop()
         if self.task is not None:
             await asyncio.wait([self.task])
@@ -331,7 +331,7 @@ class Race:
 
     @classmethod
     async def begin(cls, main: "Agent", order: RaceOrder, most: float | None = None) -> "Race":
-        """Begin a race; its runners work in tasks of their own. ``most`` is what it can cost in US dollars, as told.
+        """Begin a race; its runners work in tasks of their own. ``most`` is its stated maximum cost in US dollars.
 
         Raises RaceError where there can be none, OSError where there is no room for its copies.
         """
@@ -392,7 +392,7 @@ class Race:
         agent.tools.gate.session_rules = main.tools.gate.session_rules
         return agent
 
-    # -- what a user does -------------------------------------------------------------------------------------
+    # -- for the user -----------------------------------------------------------------------------------------
 
     def runner(self, number: int) -> Runner:
         return numbered(self.runners, number)
@@ -421,12 +421,12 @@ class Race:
         runner.begin(self.order.parts if runner.record.root is None else None)
 
     async def end_runners(self) -> None:
-        """End what all runners do; what they changed is on their branches then."""
+        """End all runners; their changes are on their branches then."""
         await asyncio.gather(*(runner.aclose() for runner in self.runners))
         self.questions.close()
 
     async def finish(self, taken: int | None) -> RaceEntry:
-        """Write down what came of it below the leaf and remove the copies; raises StoreError and leaves them."""
+        """Record the result below the leaf and remove the copies; raises StoreError and leaves them."""
         await self.end_runners()
         entry = RaceEntry(
             prompt=self.order.prompt,
@@ -442,7 +442,7 @@ class Race:
         return entry
 
     async def aclose(self) -> None:
-        """End the race with its session: what was reached is written down, and any runner can be taken later."""
+        """End the race with its session: its results are recorded, and any runner can be taken later."""
         if self._closed:
             return
         try:
@@ -458,7 +458,7 @@ class Race:
             self._closed = True
             await asyncio.to_thread(self.home.remove)
 
-    # -- what runners tell ------------------------------------------------------------------------------------
+    # -- from runners -----------------------------------------------------------------------------------------
 
     def tell(self, runner: Runner) -> None:
         self.main.channel.emit(RunnerChanged(self.id, runner.number, runner.figures))
@@ -468,7 +468,7 @@ class Race:
             self.picked = runner.number
             for other in self.runners:
                 if not other.state.is_over:
-                    # What it would still have spent to spend as much as the winner.
+                    # The rest of its spending, had it spent as much as the winner.
                     self.saved += max(0.0, runner.figures.cost - other.figures.cost)
                     other.stop()
         if all(other.state.is_over for other in self.runners):
@@ -507,13 +507,13 @@ MAX_DIFF_CHARS = 20_000
 
 async def compare(race: "Race") -> str:
     """Return in a few lines how the runners' changes differ, "" when fewer than two have any; raises ModelError."""
-    told = {runner.name: await _diff_of(race, runner) for runner in race.runners}
-    told = {name: text for name, text in told.items() if text}
-    if len(told) < 2:
+    diffs = {runner.name: await _diff_of(race, runner) for runner in race.runners}
+    diffs = {name: text for name, text in diffs.items() if text}
+    if len(diffs) < 2:
         return ""
     ports = race.main.ports
     task = fill(ports.prompt("race_compare"), task=race.order.prompt)
-    text = "\n\n".join([task, *(f"<attempt name={name!r}>\n{diff}\n</attempt>" for name, diff in told.items())])
+    text = "\n\n".join([task, *(f"<attempt name={name!r}>\n{diff}\n</attempt>" for name, diff in diffs.items())])
     request = ModelRequest(ports.small_model or race.main.model, (Message("user", (ContentText(text),)),))
     spent = CallCost()
     answer = await complete(ports.client, request, spent)
@@ -524,7 +524,7 @@ async def compare(race: "Race") -> str:
 
 
 async def _diff_of(race: "Race", runner: "Runner") -> str:
-    """Return what a runner changed as a diff; what holds secrets is only named."""
+    """Return a runner's changes as a diff; files with secrets are only named."""
     if runner.agent is None or runner.copy is None:
         return ""
     text = ""

@@ -1,4 +1,4 @@
-"""What runs in a race: as it is typed, ``2x same, sonnet, effort=high``, and as the runners that come of it. Pure."""
+"""The runners of a race: as typed, ``2x same, sonnet, effort=high``, and as the specs made from that. Pure."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -9,7 +9,7 @@ from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.effort import Effort
 
 Pick = Literal["none", "first-green", "best"]
-"""What happens by itself at the end: nothing; the first that passes is taken, and the others are stopped; the one that
+"""The automatic choice at the end: nothing; the first that passes is taken, and the others are stopped; the one that
 comes first in the order of the result is taken."""
 PICKS: tuple[Pick, ...] = get_args(Pick)
 
@@ -19,7 +19,7 @@ MOST_RUNNERS = 8
 SAME = "same"
 """Stands for a runner with the conversation's own model, effort and mode."""
 WHOLE, COMPACTED, WITHOUT = "whole", "compacted", "without"
-"""What a runner sees of the conversation: all of it, a summary, or not these entries (``without #12 #14``)."""
+"""The part of the conversation a runner sees: all of it, a summary, or not these entries (``without #12 #14``)."""
 
 _TIMES = LazyPattern(r"(\d+)\s*(?:[x×*]\s*(.*))?", re.IGNORECASE)
 
@@ -30,7 +30,7 @@ class RunnersError(UserFacingError):
 
 @dataclass(frozen=True, slots=True)
 class RunnerSpec:
-    """One runner. What is "" or None is the conversation's. ``mode`` may be the name of an agent.
+    """One runner. Values "" or None are the conversation's. ``mode`` may be the name of an agent.
 
     ``context`` is ``compacted`` or ``without #12 #14``; "" is the whole conversation.
     """
@@ -53,7 +53,7 @@ def parse_runners(
 
     Each is words: ``same``, ``model=NAME``, ``effort=LEVEL``, ``mode=NAME`` or ``agent=NAME``; alone, a word is a
     level, a mode or agent of ``modes``, or else a model, whose id ``find_model`` returns. ``whole``, ``compacted`` and
-    ``without #12 #14`` say what it sees of the conversation. ``3x`` before them makes three. Raises RunnersError.
+    ``without #12 #14`` say how much of the conversation it sees. ``3x`` before them makes three. Raises RunnersError.
     """
     found: list[RunnerSpec] = []
     for item in filter(None, (part.strip() for part in re.split(r"[,;\n]", text))):
