@@ -395,8 +395,8 @@ class Outbox:
             waiting.insert(0, text)
         if waiting:
             controller.frontend.put_back("\n\n".join(waiting))
-            what = "The message that waited is" if len(waiting) == 1 else f"The {len(waiting)} messages that waited are"
-            controller.say(f"{what} back in the prompt, not sent.")
+            they = "The message that waited is" if len(waiting) == 1 else f"The {len(waiting)} messages that waited are"
+            controller.say(f"{they} back in the prompt, not sent.")
 
     def send_prepared(self, prepared: Prepared) -> None:
         agent = self._controller.agent

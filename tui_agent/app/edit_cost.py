@@ -44,8 +44,8 @@ def plan_edit(blocks: Sequence[ContextBlock], places: Sequence[int], action: Edi
         return "The prompt and the tools can't be changed here: they are made anew from their files."
     wanted = [place for place in entries if blocks[place].state is not _AFTER[action]]
     if not wanted:
-        what = f"#{blocks[entries[0]].origin[0]} is" if len(entries) == 1 else "All of them are"
-        return f"{what} {_DONE[action]} already."
+        subject = f"#{blocks[entries[0]].origin[0]} is" if len(entries) == 1 else "All of them are"
+        return f"{subject} {_DONE[action]} already."
     # Only then the request gets other bytes.
     changed = [place for place in wanted if not (blocks[place].state in _OPEN and _AFTER[action] in _OPEN)]
     freed = sum(_freed(blocks[place], action) for place in changed)
@@ -71,7 +71,7 @@ def _freed(block: ContextBlock, action: EditAction) -> int:
 
 
 def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
-    what = f"#{edit.targets[0]}" if len(edit.targets) == 1 else plural(len(edit.targets), "block")
+    target = f"#{edit.targets[0]}" if len(edit.targets) == 1 else plural(len(edit.targets), "block")
     facts = []
     if edit.freed > 0:
         facts.append(f"frees {tokens(edit.freed)} tokens")
@@ -85,9 +85,9 @@ def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
     else:
         facts.append("nothing cached is lost" if warm else "the cache is cold anyway")
     sentence = "; ".join(facts)
-    return f"{_VERB[edit.action]} {what}? {sentence[:1].upper()}{sentence[1:]}."
+    return f"{_VERB[edit.action]} {target}? {sentence[:1].upper()}{sentence[1:]}."
 
 
 def done(edit: Edit) -> str:
-    what = f"#{edit.targets[0]}" if len(edit.targets) == 1 else plural(len(edit.targets), "block")
-    return f"{what} {_DONE[edit.action]} from the next request on."
+    target = f"#{edit.targets[0]}" if len(edit.targets) == 1 else plural(len(edit.targets), "block")
+    return f"{target} {_DONE[edit.action]} from the next request on."

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | None = None) -> str:
-    """Return what a compaction summarises, what it keeps, and the size afterwards at most.
+    """Return the summarised and kept parts of a compaction, and the size afterwards at most.
 
     ``forecast`` is the size without the model's summary, ``dollars`` the most that writing it costs.
     """

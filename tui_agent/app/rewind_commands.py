@@ -117,12 +117,12 @@ async def rewind(controller: Controller, _argument: str) -> None:
         return
     message = next(entry for entry in messages if str(entry.id) == picked)
     plan = await agent.files.plan(message.parent_id)
-    what = await controller.ask(_question(plan)) if plan else CONVERSATION
-    if what == CODE:
+    chosen = await controller.ask(_question(plan)) if plan else CONVERSATION
+    if chosen == CODE:
         await put_files_back(controller, agent, plan, message)
-    elif what is not None:
+    elif chosen is not None:
         move = agent.navigator.plan(message.id)
-        await carry_out(agent, move, plan if what == BOTH else None)
+        await carry_out(agent, move, plan if chosen == BOTH else None)
         controller.frontend.restore_message(prompt_text(move.prompt))
         controller.say(f"Back to before “{one_line(message.text, 40)}”. /undo returns.")
 

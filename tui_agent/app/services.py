@@ -119,7 +119,7 @@ class AppServices(Protocol):
     doctor: Callable[[], Sequence[str]]
     """Returns the lines of ``tui-agent doctor``; call it in a thread."""
     trust_question: Callable[[], ProjectState | None]
-    """Returns the project's extensions, when the user has not answered yet whether they may act."""
+    """Returns the project's trust state, when the user has not answered yet whether it may act."""
     answer_trust: Callable[[str | None], None]
     """Takes the answer, ``trusted``, ``refused`` or None, before a session is opened."""
     forget_rule: Callable[[Rule], str | None]

@@ -126,6 +126,6 @@ def context_lines(shown: ContextMap, made: RoomMade, model: str) -> list[str]:
         address = f"#{block.origin[0]}" if block.origin else ""
         hidden = f", {block.hidden:,} hidden" if block.hidden else ""
         state = "" if block.state == "live" else f" [{block.state}{hidden}]"
-        what = " ".join(filter(None, [block.kind.replace("_", " "), block.tool, block.path]))
-        lines.append(f"{block.tokens:>8,}  {address:>6}  {what:<28}  {' '.join(block.label.split())[:60]}{state}")
+        kind = " ".join(filter(None, [block.kind.replace("_", " "), block.tool, block.path]))
+        lines.append(f"{block.tokens:>8,}  {address:>6}  {kind:<28}  {' '.join(block.label.split())[:60]}{state}")
     return lines

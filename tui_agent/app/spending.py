@@ -29,7 +29,7 @@ class Purpose(StrEnum):
 
 @dataclass(slots=True)
 class Spent:
-    """Sums over some requests: tokens as reported, US dollars. ``saved`` is what the provider's cache saved."""
+    """Sums over some requests: tokens as reported, US dollars. ``saved`` is due to the provider's cache."""
 
     requests: int = 0
     input: int = 0

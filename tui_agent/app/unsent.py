@@ -74,8 +74,8 @@ class UnsentKeeper:
         elif before not in {"", self._place} and kept.text:
             self._put(before, Unsent(waiting=kept.waiting))
         if count := len(found.waiting):
-            what = "A message that was" if count == 1 else f"{count} messages that were"
-            frontend.say(f"{what} waiting when the program ended: back in the prompt, not sent.")
+            subject = "A message that was" if count == 1 else f"{count} messages that were"
+            frontend.say(f"{subject} waiting when the program ended: back in the prompt, not sent.")
         self.changed()
 
     def _take(self, place: str, *, is_new: bool) -> Unsent:

@@ -21,7 +21,7 @@ NOBODY = "No server answered. Start one (for example: ollama serve) and look aga
 
 
 async def ask_for_trust(controller: Controller) -> None:
-    """Ask whether a project's extensions may act, and show all of them first; nothing where that is known."""
+    """Ask whether a project's settings and programs may act, and show all of them first; not where that is known."""
     services = controller.services
     if (state := services.trust_question()) is None:
         return

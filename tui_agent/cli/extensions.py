@@ -45,9 +45,9 @@ def _commands(settings: Path, *, held: bool) -> list[str]:
 def state_of_project(
     cwd: Path, store: TrustStore, *, assume_trust: bool = False, find: Callable[[Path], SandboxState] = find_sandbox
 ) -> ProjectState:
-    """Return the extensions of a directory's project, with the files of it that are run outside a sandbox.
+    """Return the trust state of a directory's project, with the files of it that are run outside a sandbox.
 
-    Files that the user's commands name are; where there is no sandbox, those the project's own name, too.
+    Files that the user's commands name are; where there is no sandbox, those the project's own name are, too.
     """
     project = find_project(cwd)
     theirs = [*_commands(project_config(project), held=False)]
@@ -64,7 +64,7 @@ def state_of_project(
 
 
 def is_trusted(cwd: Path) -> bool:
-    """Return True if the extensions of a directory's project may act, as the user's answers are kept now."""
+    """Return True if the project of a directory may act, as the user's answers are kept now."""
     return state_of_project(cwd, TrustStore(data_dir() / "trust.json")).trusted
 
 

@@ -160,7 +160,7 @@ class Wiring:
             self._configure()
 
     def trusts(self, cwd: Path) -> bool:
-        """Whether the extensions of a directory's project may act, as they are now."""
+        """Whether the project of a directory may act, as it is now."""
         return self._trust_of(cwd).trusted
 
     def _trust_of(self, cwd: Path) -> ProjectState:
