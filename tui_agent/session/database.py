@@ -35,7 +35,7 @@ Migration = Sequence[str]
 
 MIGRATIONS: Mapping[int, Migration] = {
     1: (
-        # Sessions say which are subagents', and what calls cost that belong to no entry. A fork's entries are older
+        # Sessions say which are subagents', and the price of calls that belong to no entry. A fork's entries are older
         # than it; a subagent's session has only entries of its own.
         "ALTER TABLE sessions ADD COLUMN agent TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE sessions ADD COLUMN side_cost REAL NOT NULL DEFAULT 0",
@@ -55,7 +55,7 @@ MIGRATIONS: Mapping[int, Migration] = {
         """,
     ),
     # Where nothing is changed, entries can from there on hold something that older programs would call damaged.
-    4: (),  # a message can hold what was typed
+    4: (),  # a message can hold the typed text
     5: (),  # a path can say how much its model thinks
     6: (),  # entries have fields for scripts, windows from notes, files that were put back …
     7: (
@@ -66,7 +66,7 @@ MIGRATIONS: Mapping[int, Migration] = {
     ),
     8: (),  # subagents work on branches of the session, not in sessions of their own
 }
-"""What to do from each older version to the next. Version 1 is the first one."""
+"""The migration from each older version to the next. Version 1 is the first one."""
 
 _COUNTED = ("sessions", "entries", "bodies", "labels", "leaf_moves", "drafts", "blobs", "unsent")
 """Tables that must have as many rows after a migration as before."""
@@ -152,7 +152,7 @@ T = TypeVar("T")
 IdsT = TypeVar("IdsT", bound=Sequence[int])
 
 _JOURNAL_BYTES = 16 * 1024 * 1024
-"""What stays of the write-ahead log after a huge transaction, a fork of a long session say."""
+"""Largest write-ahead log kept after a huge transaction, a fork of a long session say."""
 
 _CACHED_KIB = 512
 """Kibibytes of the file that each thread's connection keeps: every thread that reads has one, and the system keeps the
@@ -163,7 +163,7 @@ _MINIMUM_SQLITE = (3, 37, 0)
 
 
 _REFUSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-"""What SQLite answers where it may not write."""
+"""SQLite's answers where it may not write."""
 
 
 class Database:
@@ -221,7 +221,7 @@ class Database:
         """The calling thread's connection, for reading.
 
         Raises:
-            StoreError: what SQLite reported while it was used.
+            StoreError: SQLite reported an error while it was used.
         """
         with self._translated():
             yield self._connection()
@@ -365,7 +365,7 @@ class Database:
         return version
 
     def _build_alone(self, found: int) -> bool:
-        """Create or migrate the file while nobody else has it open; False when somebody has."""
+        """Create or migrate the file while nobody else has it open; False when someone has."""
         lock = self._presence
         if lock is None:
             return False
@@ -420,7 +420,7 @@ class Database:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from every other one, None when there is none at a path."""
+    """Return a file's identity among all others, None when there is none at a path."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -433,9 +433,9 @@ def _primary(error: sqlite3.Error) -> int:
 
 
 def salvage(fetch: Callable[[IdsT], list[T]], ids: IdsT, lost: Callable[[int], None]) -> list[T]:
-    """Return what ``fetch`` gives for ``ids``; on an unreadable page, what it gives for all ids but the lost ones.
+    """Return ``fetch(ids)``; on an unreadable page, its result for all ids but the lost ones.
 
-    ``lost`` is told every id that can't be fetched at all.
+    ``lost`` is passed every id that can't be fetched at all.
     """
     try:
         return fetch(ids)

@@ -1,4 +1,4 @@
-"""Drafts: the answer being streamed, kept so that a crash loses at most what came since the last save."""
+"""Drafts: the answer being streamed, kept so that a crash loses at most the text since the last save."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""The levels of thinking that a model can be asked for, and what becomes of one that it lacks."""
+"""The levels of thinking that a model can be asked for, and the level used for one that it lacks."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -41,8 +41,8 @@ DEFAULT_EFFORT = "default"
 class EffortInForce:
     """The effort of the next request.
 
-    ``chosen`` is what the path says, ``preset`` what the settings say for the model, ``levels`` those the model has;
-    without any it can't be told how much to think.
+    ``chosen`` is the path's level, ``preset`` the settings' for the model, ``levels`` those the model has;
+    without any it can't be asked to think more or less.
     """
 
     model: str
@@ -52,17 +52,17 @@ class EffortInForce:
 
     @property
     def asked(self) -> Effort | None:
-        """What the user wants, None to leave it to the model."""
+        """The level the user wants, None to leave it to the model."""
         return self.chosen or self.preset
 
     @property
     def level(self) -> Effort | None:
-        """What the model is asked for, None for its own default."""
+        """The level the model is asked for, None for its own default."""
         return self.asked.nearest(self.levels) if self.asked is not None else None
 
     @property
     def shortfall(self) -> str | None:
-        """One sentence or two on what the model lacks, None when it has what the user wants."""
+        """One sentence or two on the level the model lacks, None when it has what the user wants."""
         if self.asked is None or self.asked in self.levels:
             return None
         if not self.levels:

@@ -1,6 +1,6 @@
 """The entries of a session: a closed union of immutable records that form an append-only tree.
 
-Everything a session knows is an entry; what changes the model's view (compaction, prune, context edit, model
+Everything a session knows is an entry; a change of the model's view (compaction, prune, context edit, model
 change) is an entry too and never touches another one. Ids are integers that ascend within a session and are
 written ``#412`` for people and models. Tokens are estimates in the model's tokens, times are milliseconds since
 the epoch, blobs are hexadecimal SHA-256 digests of content kept in the store.
@@ -20,7 +20,7 @@ SKILL_PREFIX = "skill:"
 AGENT_PREFIX = "agent:"
 """Begins the path of an attached part that names an agent for a task."""
 DIAGNOSTICS_PREFIX = "diagnostics:"
-"""Begins the path of an attached part that says what checkers found in a file, and first how much that is."""
+"""Begins the path of an attached part with checkers' findings in a file, their number first."""
 PLAN_PATH = "plan:"
 """The path of an attached part that is a plan the user approved."""
 
@@ -212,9 +212,9 @@ class SummaryDetails(_Record):
     shown_files: int | None = None
     """Newest paths of each file list that the model is shown; None is all."""
     file_ids: dict[str, int] = Field(default_factory=dict, exclude_if=lambda ids: not ids)
-    """The newest entries that told of those files, which the model is shown beside them."""
+    """The newest entries that name those files, which the model is shown beside them."""
     hook: str = Field(default="", exclude_if=lambda hook: not hook)
-    """What a hook wanted to be kept with it, as JSON; the model is not shown it."""
+    """A hook's data to keep with it, as JSON; the model is not shown it."""
     remembered: tuple[str, ...] = ()
     """Encoded anchors the next summary starts from; the model is not shown them."""
 
@@ -249,7 +249,7 @@ class RunnerState(StrEnum):
     CHECKING = "checking"
     """It has ended, and the check runs in its copy."""
     DONE = "done"
-    """It has ended by itself; there was no check."""
+    """It has ended on its own; there was no check."""
     PASSED = "passed"
     """The check ended with exit code 0."""
     FAILED = "failed"
@@ -282,7 +282,7 @@ class RaceRunner(_Record):
     effort: Effort | None = None
     mode: str = ""
     context: str = Field(default="", exclude_if=lambda context: not context)
-    """What it saw of the conversation: "compacted" or "without #12 #14"; "" for all of it."""
+    """The part of the conversation it saw: "compacted" or "without #12 #14"; "" for all of it."""
     root: int | None = None
     """The first entry of its branch; None before there is one."""
     leaf: int | None = None
@@ -312,7 +312,7 @@ class RaceRunner(_Record):
 class EntryBase(_Record):
     """Fields every entry has. ``id`` is 0 until the store has appended the entry.
 
-    What a kind of entry is like are class variables; the values here are those of a kind that only the program needs.
+    Traits of a kind of entry are class variables; the values here are those of a kind that only the program needs.
     """
 
     letter: ClassVar[str]
@@ -322,9 +322,9 @@ class EntryBase(_Record):
     sets_state: ClassVar[bool] = False
     """Only the last one on a path holds: the head, the model, the mode, the effort."""
     edits_view: ClassVar[bool] = False
-    """Changes what the model sees of other entries."""
+    """Changes the model's view of other entries."""
     breaks_prefix: ClassVar[bool] = False
-    """Changes what came before it on the path: the request after it need not extend the one before it."""
+    """Changes the earlier part of the request, too: the request after it need not extend the one before it."""
     frees_room: ClassVar[bool] = False
     """Makes the next request smaller."""
     costs: ClassVar[bool] = False
@@ -346,7 +346,7 @@ class EntryBase(_Record):
     is_quiet: ClassVar[bool] = False
     """The tree shows it only where it shows everything."""
     undone_alone: ClassVar[bool | None] = False
-    """At the end of a path it is undone by itself, the turn before it stays; None: it depends on the entry."""
+    """At the end of a path it is undone alone, the turn before it stays; None: it depends on the entry."""
 
     id: int = 0
     parent_id: int | None = None
@@ -377,7 +377,7 @@ class SystemEntry(EntryBase):
     kind: Literal["system"] = "system"
     blocks: tuple[str, ...]
     opening: str = Field(default="", exclude_if=lambda text: not text)
-    """What is particular to this session, sent as the conversation's first message; sessions from before have it as the
+    """Text particular to this session, sent as the conversation's first message; sessions from before have it as the
     second of the blocks."""
     tools: tuple[ToolSchema, ...] = ()
     model: str
@@ -454,7 +454,7 @@ class AssistantEntry(EntryBase):
     finish: Literal["stop", "tool_calls", "length", "content_filter", "pause", "error", "interrupted"] = "stop"
     """Why it ended. ``pause``: the provider goes on with it when it is sent the conversation again."""
     error: str | None = None
-    """What went wrong, or why the provider refused to answer, in a sentence."""
+    """The failure, or why the provider refused to answer, in a sentence."""
     interrupted: bool = False
     estimate: int = 0
     """Tokens the program had estimated for the request; with ``usage`` it calibrates later estimates."""
@@ -515,7 +515,7 @@ class CompactionEntry(EntryBase):
     style: Literal["summary", "notes", "native", "hook"] = Field(
         default="summary", exclude_if=lambda style: style == "summary"
     )
-    """Who wrote what stands for the history: a summariser, the model in its working notes (older versions), the
+    """Who wrote the summary of the history: a summariser, the model in its working notes (older versions), the
     provider, a hook."""
     item: str | None = Field(default=None, exclude_if=lambda item: item is None)
     """The provider's own compaction, JSON text: goes back byte for byte to ``model``, in place of ``summary``."""
@@ -588,7 +588,7 @@ class CheckEntry(EntryBase):
     kind: Literal["check"] = "check"
     command: str
     output: str
-    """The end of what it printed."""
+    """The end of its output."""
     exit_code: int | None = None
     """None where it could not be run or took too long."""
     seconds: float = 0.0
@@ -635,7 +635,7 @@ class PruneEntry(EntryBase):
     keep_chars: int = 0
     """Characters of each target that stay, from its head and tail, instead of a placeholder."""
     notes: tuple[str, ...] = ()
-    """What each target's placeholder says beside its gist, in the order of ``targets``; empty for none."""
+    """Each target's placeholder text beside its gist, in the order of ``targets``; empty for none."""
 
 
 class ContextEditEntry(EntryBase):
@@ -705,7 +705,7 @@ class CheckpointEntry(EntryBase):
 
     kind: Literal["checkpoint"] = "checkpoint"
     files: tuple[FileChange, ...]
-    """In the order of the changes; a file that somebody else changed in between is there more than once."""
+    """In the order of the changes; a file that someone else changed in between is there more than once."""
     omitted: int = 0
     """Files that changed too, of which nothing is known: there were too many."""
     put_back_to: int | None = Field(default=None, exclude_if=lambda entry: entry is None)
@@ -736,10 +736,10 @@ Entry = Annotated[
 KINDS: Final[Mapping[str, type[EntryBase]]] = {
     entry.model_fields["kind"].default: entry for entry in get_args(get_args(Entry)[0])
 }
-"""The class of each kind, by its name: what a header or an outline knows of an entry is its kind alone."""
+"""The class of each kind, by its name: a header or an outline knows only the kind of an entry."""
 
 OF_A_TURN: Final = (TextPart, UserEntry, Usage, ToolCallPart, AssistantEntry, ToolMetadata, ToolResultEntry)
-"""What any turn makes. How each is checked is built with the first of them, unless ``model_rebuild`` did it before."""
+"""Classes any turn makes. The checks of each are built with the first of them, unless ``model_rebuild`` did before."""
 
 
 def kinds(holds: Callable[[type[EntryBase]], bool | None]) -> tuple[str, ...]:
@@ -750,4 +750,4 @@ EntryAdapter: TypeAdapter[Entry] = TypeAdapter(Entry, config=ConfigDict(defer_bu
 """Validates and dumps any entry."""
 
 INTERRUPTED_OUTPUT = "[Tool execution was interrupted]"
-"""What stands in for the result of a call that never ended."""
+"""Stands in for the result of a call that never ended."""

@@ -98,7 +98,7 @@ _NAMING = (SystemEntry, AssistantEntry, ModelChangeEntry)
 
 
 def note(connection: sqlite3.Connection, session: int, entries: Sequence[Entry]) -> None:
-    """Keep what lists show of a session in step with its entries."""
+    """Keep a session's row in lists in step with its entries."""
     named = (entry.model for entry in reversed(entries) if isinstance(entry, _NAMING))
     if model := next(filter(None, named), ""):
         connection.execute(
@@ -155,7 +155,7 @@ def tree_rows(connection: sqlite3.Connection, session: int, ids: range) -> list[
 
 
 def _columns(connection: sqlite3.Connection, span: tuple[int, int, int], each: str, together: str) -> list[Any]:
-    """Return the ids in a range and what is made of ``each`` entry ``together``; nothing when there are none.
+    """Return the ids in a range and the columns ``together`` makes of ``each`` entry; nothing when there are none.
 
     SQLite makes the columns: a row of its own for each of 100,000 entries takes four times as long.
     """
@@ -222,7 +222,7 @@ def load(
 ) -> list[Entry]:
     """Return entries with their bodies in the order of ``ids``; unknown ids are left out.
 
-    ``damaged`` is told the id of every entry that exists and can't be read; it is left out, too.
+    ``damaged`` is passed the id of every entry that exists and can't be read; it is left out, too.
     """
     found: list[Entry] = []
     for chunk in chunks(ids):

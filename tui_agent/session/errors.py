@@ -1,6 +1,6 @@
 """The errors of the session layer: one family, each with one sentence a person can act on."""
 
-# ruff: noqa: N818 - these names say what is the case, and most of them are no errors to whoever meets them
+# ruff: noqa: N818 - these names state conditions, and most of them are no errors to whoever meets them
 
 import os
 import sqlite3
@@ -16,7 +16,7 @@ class StoreError(UserFacingError):
     """Anything the store can't do. ``message`` is one sentence for a person; nothing was changed."""
 
     sentence: ClassVar[str] = "{}"
-    """The message, with a place for what an error of the kind is about."""
+    """The message, with a place for the subject of the error."""
 
     def __init__(self, about: object) -> None:
         self.message = self.sentence.format(about)
@@ -36,7 +36,7 @@ class StoreBusy(StoreError):
 
 
 class StoreFull(StoreError):
-    """The disk has no room for what was to be stored."""
+    """The disk has no room for the data."""
 
 
 class StoreDamaged(StoreError):

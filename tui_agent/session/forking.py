@@ -43,7 +43,7 @@ def begin(connection: sqlite3.Connection, source: int, at_entry: int | None, *, 
     """Insert a session that is to become the copy of the path to ``at_entry`` and return its number.
 
     ``fork`` is its id and the program that makes it. Until `finish` it counts as deleted by that program: nobody sees a
-    part of it, and what a program leaves unfinished is purged.
+    part of it, and a fork left unfinished is purged.
     """
     new_id, program = fork
     source_id, cwd, title, first_message = connection.execute(
@@ -64,10 +64,10 @@ def begin(connection: sqlite3.Connection, source: int, at_entry: int | None, *, 
 
 
 def path_to(connection: sqlite3.Connection, session: int, entry_id: int | None) -> tuple[int | None, Sequence[int]]:
-    """Return the last entry of the path to one, and what is copied of it, ascending.
+    """Return the last entry of the path to one, and the ids copied with it, ascending.
 
-    What subagents did for calls on the path comes along. One that goes on from a subagent's work is a conversation:
-    what its branch began with stays behind.
+    Subagents' work for calls on the path comes along. A path that goes on from a subagent's work is a conversation:
+    the beginning of its branch stays behind.
     """
     spine = Spine()
     for rows in entry_table.spine_rows(connection, session, range(1, (entry_id or 0) + 1)):
@@ -84,7 +84,7 @@ def path_to(connection: sqlite3.Connection, session: int, entry_id: int | None) 
 def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int]) -> None:
     """Copy some entries into a session that was begun, and index them.
 
-    Ids stay what they are, so that every reference to one still names the same entry.
+    Ids stay the same, so that every reference to one still names the same entry.
     """
     marks = ", ".join("?" * len(ids))
     connection.execute(

@@ -1,6 +1,6 @@
-"""What can be undone and redone in a session, found in the log of moves and in the entries appended between them.
+"""The steps to undo and redo in a session, found in the log of moves and in the entries appended between them.
 
-What a request is made of plays no part: a turn whose message was summarised, or an entry that is pinned, is found like
+The content of requests plays no part: a turn whose message was summarised, or an entry that is pinned, is found like
 any other.
 """
 
@@ -32,7 +32,7 @@ from tui_agent.session.records import LeafMove
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """A part of the way the leaf went: a move, or what was appended from one entry to another below it."""
+    """A part of the way the leaf went: a move, or the entries appended from one entry to another below it."""
 
     start: int | None
     end: int | None
@@ -43,7 +43,7 @@ class Leg:
 class Step:
     """The newest thing the user or the program did: a turn, a move, a compaction, a merge, a race.
 
-    Without it the leaf is ``start``, with it ``end``. ``entry`` is what was appended for it, of a turn its message;
+    Without it the leaf is ``start``, with it ``end``. ``entry`` was appended for it, of a turn it is the message;
     None for a move that appended nothing. ``move`` is the move, None where nothing moved.
     """
 
@@ -55,7 +55,7 @@ class Step:
 
 @dataclass(slots=True)
 class History:
-    """The way of one leaf from the beginning of the session, and what was undone of it."""
+    """The way of one leaf from the beginning of the session, and the part of it that was undone."""
 
     reader: EntryReader
     done: list[Leg] = field(default_factory=list)
@@ -82,7 +82,7 @@ class History:
             self._begin_at(move.to_leaf)
 
     def reach(self, leaf: int | None) -> "History":
-        """Go on to where the leaf is now: what was appended on the way there is done, and nothing can be redone."""
+        """Go on to where the leaf is now: entries appended on the way there are done, and nothing can be redone."""
         here, spine = self.leaf, self.reader.spine()
         if leaf == here:
             return self
@@ -95,7 +95,7 @@ class History:
         return self
 
     def newest(self) -> Step | None:
-        """Return what ``undo`` takes back; None when nothing was done yet."""
+        """Return the step ``undo`` takes back; None when nothing was done yet."""
         top = self.done[-1] if self.done else Leg(None, None)
         stretch = Leg(top.end, top.end) if top.is_move else top
         before = next((leg for leg in self.done[-2:][::-1] if leg.is_move), None)
@@ -106,7 +106,7 @@ class History:
         return None if entry is None else Step(self.before(entry, stretch.start), stretch.end, entry)
 
     def next(self) -> Step | None:
-        """Return what ``redo`` brings back; None when nothing was undone since something was done last."""
+        """Return the step ``redo`` brings back; None when nothing was undone since something was done last."""
         if not self.undone:
             return None
         done, (start, taken) = list(self.done), self.undone[-1]
@@ -144,7 +144,7 @@ class History:
                 self._append(leg)
 
     def _cut(self, end: int | None) -> Leg | None:
-        """End the newest stretch at an entry of it and return what came after; None when it does not hold that."""
+        """End the newest stretch at an entry of it and return the rest; None when it does not hold that."""
         top = self.done[-1] if self.done else None
         spine = self.reader.spine()
         if top is None or top.is_move or not (spine.is_below(end, top.start) and spine.is_below(top.end, end)):
@@ -164,7 +164,7 @@ class History:
         self.done += taken
         return []
 
-    # -- what was done ----------------------------------------------------------------------------------------
+    # -- steps done -------------------------------------------------------------------------------------------
 
     def _entry(self, entry_id: int) -> Entry | None:
         return next(iter(self.reader.entries([entry_id])), None)
@@ -178,7 +178,7 @@ class History:
             at = spine.parent(at)
 
     def _ends(self, move: Leg, said: Sequence[int]) -> bool:
-        """Whether all that was said since a move is the last part of it: a summary of what it left, or a race."""
+        """Whether all that was said since a move is the last part of it: a summary of the branch it left, or a race."""
         if len(said) != 1:
             return not said
         match self._entry(said[0]):
@@ -190,7 +190,7 @@ class History:
                 return False
 
     def _beginning(self, stretch: Leg) -> int | None:
-        """Return what the newest thing of a stretch began with: itself, or the message of its turn."""
+        """Return the first entry of the newest step of a stretch: itself, or the message of its turn."""
         spine, first, is_end = self.reader.spine(), None, True
         for first in self._said(stretch.start, stretch.end):
             kind = spine.kind(first)

@@ -1,7 +1,7 @@
-"""What is asked of the end of a path, oldest entry first. A path may be whole, active or a part of one.
+"""Queries on the end of a path, oldest entry first. A path may be whole, active or a part of one.
 
-Kinds are told apart by the exact class: an instance check of pydantic takes twice as long, and paths are long.
-What the user typed of a message is its command's line, which stands for everything that was made of it.
+Kinds are distinguished by the exact class: an instance check of pydantic takes twice as long, and paths are long.
+The typed text of a message is its command's line, which stands for everything that was made of it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ from tui_agent.session.entries import AssistantEntry, Entry, EntryBase, TextPart
 
 
 def command_line(parts: Sequence[UserPart]) -> str | None:
-    """Return the command the message was made by, as it was typed; None when what is sent is what was typed."""
+    """Return the command the message was made by, as it was typed; None when the typed text itself is sent."""
     return next((part.typed for part in parts if isinstance(part, TextPart) and part.typed is not None), None)
 
 
@@ -22,10 +22,10 @@ def typed_text(parts: Sequence[UserPart]) -> str:
 
 
 def prompt_text(parts: Sequence[UserPart]) -> str:
-    """Return what a message is edited as: the text that was typed, and what travelled with it unnamed."""
+    """Return the text to edit a message as: the typed text, and attachments it does not name."""
     text = typed_text(parts)
     if command_line(parts) is not None:
-        # What it names was read for the command, and is again when the line is sent.
+        # Attachments it names were read for the command, and are again when the line is sent.
         return text
     paths = [part.path for part in parts if not isinstance(part, TextPart) and part.path]
     return " ".join([text, *(f"@{path}" for path in paths if f"@{path}" not in text)]).strip()
@@ -56,7 +56,7 @@ def newest(path: Sequence[Entry], *kinds: type[EntryT], where: Callable[[EntryT]
 
 
 def newest_message(path: Sequence[Entry]) -> UserEntry | AssistantEntry | ToolResultEntry | None:
-    """Return the newest message of the conversation: what the user, the model or a tool said last."""
+    """Return the newest message of the conversation: the user's, the model's or a tool's."""
     found = newest(path, UserEntry, AssistantEntry, ToolResultEntry)
     return cast("UserEntry | AssistantEntry | ToolResultEntry | None", found)
 
@@ -71,7 +71,7 @@ def first_sent(entries: Sequence[Entry]) -> int | None:
 
 
 def since(path: Sequence[Entry], kind: type[EntryBase]) -> Iterator[Entry]:
-    """Yield what came after the newest entry of a kind, newest first; the whole path when there is none."""
+    """Yield the entries after the newest entry of a kind, newest first; the whole path when there is none."""
     for entry in reversed(path):
         if type(entry) is kind:
             return

@@ -23,7 +23,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.path_queries import command_line, typed_text
 
 ERROR = "Error: "
-"""What the preview of an answer begins with that is nothing but the error it ended with."""
+"""Begins the preview of an answer that is nothing but the error it ended with."""
 PREVIEW_LENGTH = 200
 """Characters of an entry that lists show."""
 

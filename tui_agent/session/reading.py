@@ -1,4 +1,4 @@
-"""Reading one session's entries: only what is asked for, each at most once, and around whatever is damaged."""
+"""Reading one session's entries: only those asked for, each at most once, skipping damaged ones."""
 
 from array import array
 from collections import OrderedDict
@@ -56,7 +56,7 @@ class EntryReader:
         return len(present | spine.reattached) + max(0, (row[0] if row else 0) - spine.count)
 
     def spine(self) -> Spine:
-        """Return the shape of the tree, what other programs appended included."""
+        """Return the shape of the tree, entries of other programs included."""
         last = self._last_id()
         # Forked sessions begin with a greater last id than their last entry's; asking again costs little.
         if last > self._spine.last:
@@ -78,7 +78,7 @@ class EntryReader:
         return spine.path(leaf)
 
     def parting(self, leaf: int | None, target: int | None) -> Divergence:
-        """Return what the path to an entry has of its own beside the path to another.
+        """Return the entries of the path to ``leaf`` that the path to ``target`` lacks.
 
         Raises:
             EntryNotFound: one of them does not exist.
@@ -133,7 +133,7 @@ class EntryReader:
             )
 
     def skeleton(self) -> Headers:
-        """Return all headers, ascending; of what was returned before only what is looked at is read again."""
+        """Return all headers, ascending; of those returned before only the ones looked at are read again."""
         spine = self.spine()
         first = self._ids[-1] + 1 if self._ids else 1
         if first <= spine.last:
@@ -152,7 +152,7 @@ class EntryReader:
         return dict(self._costs)
 
     def requests(self) -> list[RequestRecord]:
-        """Return what entries of all branches say of the requests that made them, ascending; from any thread.
+        """Return the requests that made entries of all branches, ascending; from any thread.
 
         Takes a moment the first time.
         """
@@ -182,7 +182,7 @@ class EntryReader:
             return entry_table.last_id(connection, self._number)
 
     def _fetch(self, ids: IdsT, query: Callable[[Connection, int, IdsT], list[T]]) -> list[T]:
-        """Return what is stored of some entries, of a range of ids or of certain ones."""
+        """Return the stored rows of some entries, of a range of ids or of certain ones."""
 
         def fetch(part: IdsT) -> list[T]:
             with self._store.reader() as connection:

@@ -8,7 +8,7 @@ from tui_agent.session.entries import ToolCallPart, Usage
 
 
 class EntryHeader(NamedTuple):
-    """What lists, heights and the tree need of an entry; reading it never parses the entry.
+    """An entry's facts for lists, heights and the tree; reading it never parses the entry.
 
     It is a named tuple because a tree of 100,000 is made at once.
 
@@ -26,11 +26,11 @@ class EntryHeader(NamedTuple):
 
 
 class RequestRecord(NamedTuple):
-    """What an entry that was made by a request (an answer, a summary) says of that request; its text is not read.
+    """The request that made an entry (an answer, a summary), as the entry records it; its text is not read.
 
     It is a named tuple because a session of 100,000 entries has 40,000. Tokens are the provider's: ``input`` excludes
-    what was read from or written to its cache; all are 0 where it reported nothing. ``cost`` is US dollars, None when
-    the price is unknown, ``estimate`` what the program had estimated for the request, 0 when it is not known,
+    tokens read from or written to its cache; all are 0 where it reported nothing. ``cost`` is US dollars, None when
+    the price is unknown, ``estimate`` the program's estimate for the request, 0 when it is not known,
     ``created_at`` milliseconds since the epoch.
     """
 
@@ -53,7 +53,7 @@ class RequestRecord(NamedTuple):
 
 
 Reported = Usage | RequestRecord
-"""What a provider reported of a request, in tokens; ``prompt`` is all of it but the answer."""
+"""A provider's report on a request, in tokens; ``prompt`` is all of it but the answer."""
 
 
 class EntryOutline(NamedTuple):
@@ -99,8 +99,8 @@ class Outlines(Sequence[EntryOutline]):
 class Divergence(NamedTuple):
     """Two ways through the tree from where they part.
 
-    ``ancestor`` is the deepest entry on both, None when they share none; ``left`` is what the way to ``leaf`` has of
-    its own, oldest first.
+    ``ancestor`` is the deepest entry on both, None when they share none; ``left`` are the entries only
+    on the way to ``leaf``, oldest first.
     """
 
     leaf: int | None
@@ -151,7 +151,7 @@ class SessionInfo:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run without a screen ended, and what the session has used up by then, all branches."""
+    """How a run without a screen ended, and the session's totals by then, all branches."""
 
     reason: str
     """The reason of `tui_agent.agent.events.RunEnded`."""
@@ -168,7 +168,7 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True)
 class SessionTotals:
-    """What all branches of a session amount to: tokens as estimated, US dollars as far as prices are known."""
+    """The totals of all branches of a session: tokens as estimated, US dollars as far as prices are known."""
 
     tokens: int
     cost: float
@@ -190,7 +190,7 @@ class DraftText:
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """What the user wrote and has not sent: the prompt's text, and the messages that waited, oldest first."""
+    """The user's unsent text: the prompt's text, and the messages that waited, oldest first."""
 
     text: str = ""
     waiting: tuple[str, ...] = ()
@@ -211,7 +211,7 @@ class LeafMove:
 
 
 class TypedText(NamedTuple):
-    """What the user typed, when (milliseconds since the epoch), and in which session."""
+    """Text the user typed, when (milliseconds since the epoch), and in which session."""
 
     text: str
     created_at: int

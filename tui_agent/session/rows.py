@@ -41,7 +41,7 @@ class BodyError(Exception):
 
 
 def essence_of(entry: Entry) -> Entry:
-    """Return an entry without what each store works out for itself, to be compared with that of another store."""
+    """Return an entry without the fields each store computes, to be compared with that of another store."""
     return entry.model_copy(update={"created_at": 0, "tokens": 0, "scripts": (), "preview": ""})
 
 
@@ -108,7 +108,7 @@ def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> E
 
 
 def text_of(entry: Entry) -> str:
-    """Return what people would search an entry for: its words, not the prompt every session shares."""
+    """Return the text people would search an entry for: its words, not the prompt every session shares."""
     return "\n".join(piece for piece in _pieces(entry) if piece)
 
 

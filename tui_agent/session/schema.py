@@ -17,7 +17,7 @@ Why they look like this:
 import sqlite3
 
 SCHEMA_VERSION = 9
-"""``PRAGMA user_version`` of the tables below and of what entries can hold: older programs refuse the file."""
+"""``PRAGMA user_version`` of the tables below and the entries' format: older programs refuse the file."""
 
 APPLICATION_ID = 0x54554941
 """``PRAGMA application_id``, "TUIA": tells a session file from any other SQLite file."""
@@ -124,7 +124,7 @@ CREATE TABLE unsent (
     updated_at INTEGER NOT NULL,
     PRIMARY KEY (place, program)
 ) STRICT, WITHOUT ROWID"""
-"""What users wrote and have not sent, by place and program; ``waiting`` is a JSON array of texts."""
+"""Users' unsent texts, by place and program; ``waiting`` is a JSON array of texts."""
 
 
 def create(connection: sqlite3.Connection) -> None:

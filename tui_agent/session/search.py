@@ -1,11 +1,11 @@
-"""Full-text search: what is indexed of an entry, and how typed words become a query.
+"""Full-text search: the indexed words of an entry, and how typed words become a query.
 
 The index is FTS5 with the ``unicode61`` tokenizer over prepared text instead of the ``trigram`` tokenizer: trigrams
-take about four times the text in space and can't find words of two characters, which is what most Chinese words are.
+take about four times the text in space and can't find words of two characters, as most Chinese words are.
 Preparing means:
 
 - characters of scripts without spaces are set apart, so that each is a word and a run of them is a phrase;
-- ``myCamelCase`` is indexed as its parts and as what they give from each part on, so that ``case``, ``camelc`` and
+- ``myCamelCase`` is indexed as its parts and as the rest from each part on, so that ``case``, ``camelc`` and
   ``mycamelcase`` all find it (``snake_case`` is split by the tokenizer).
 """
 
@@ -78,7 +78,7 @@ def ranked_expression(query: str) -> str | None:
 
 
 def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
-    """Return the lines of a text in which words of a query stand, with their numbers, and what stands around them.
+    """Return the lines of a text in which words of a query stand, with their numbers, and the lines around them.
 
     A line counts for each word in it, a rare word for more. Lines are in order, and cut when they are long.
     """
@@ -119,7 +119,7 @@ def _words(query: str) -> list[str]:
 
 
 def _separate(text: str) -> str:
-    """Set apart what the tokenizer would take for one word."""
+    """Set apart characters the tokenizer would take for one word."""
     if not text.isascii():
         letters = {char for char in set(text) if any(span[0] <= char <= span[-1] for span in _UNSPACED)}
         text = text.translate({ord(char): f" {char} " for char in letters})

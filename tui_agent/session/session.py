@@ -113,7 +113,7 @@ class WriteAccess:
 
         Raises:
             StoreReadOnly: nothing can be saved.
-            SessionTakenOver: another writer holds what this one held.
+            SessionTakenOver: another writer holds the session now.
         """
         self._refuse_if_read_only()
         if self._taken_over:
@@ -142,8 +142,8 @@ class Session:
     """One session, used from one thread; its `reader` from any.
 
     Every session object has a leaf of its own: two programs on one session never move each other's. The leaf in the
-    file is that of whoever appended or moved last, and is where a session is opened. What another program appends in
-    between becomes a branch.
+    file is that of whoever appended or moved last, and is where a session is opened. Entries another program
+    appends in between become a branch.
 
     An object that called `hold` checks with every change that it still holds the session. When another
     one took it over, the change raises `SessionTakenOver`, stores nothing, and the object can only read from then on;
@@ -204,11 +204,11 @@ class Session:
         self._path_ids: array[int] | None = None
         self._active: list[Entry] | None = None
 
-    # -- what it is -----------------------------------------------------------------------------------------
+    # -- facts -----------------------------------------------------------------------------------------------
 
     @property
     def info(self) -> SessionInfo:
-        """The session as lists show it, read anew."""
+        """The session as lists show it, read again."""
         return self.store.session(self.id)
 
     @property
@@ -222,7 +222,7 @@ class Session:
             connection.execute("UPDATE sessions SET title = ? WHERE number = ?", (valid(title), self._number))
 
     def add_cost(self, dollars: float) -> None:
-        """Add what a call cost that is no entry of the session: its title, the work of a subagent. US dollars."""
+        """Add the price of a call that is no entry of the session: its title, the work of a subagent. US dollars."""
         with self._access.changing() as connection:
             connection.execute(
                 "UPDATE sessions SET side_cost = side_cost + ? WHERE number = ?", (dollars, self._number)
@@ -312,7 +312,7 @@ class Session:
     def active_path(self) -> list[Entry]:
         """Return the entries of the path to the leaf that a request depends on, root first.
 
-        From the last compaction's first kept entry on that is everything, before it only what still has an effect:
+        From the last compaction's first kept entry on that is everything, before it only entries still in effect:
         see `tui_agent.session.tree_index.active_ids`. A request made from it is the one made from `path`.
         `EntryReader.load_active` is the same for another leaf.
         """
@@ -347,7 +347,7 @@ class Session:
         return [entry for entry in found if isinstance(entry, SubagentEntry)]
 
     def skeleton(self) -> Headers:
-        """Return the headers of the whole tree in ascending order; see `skeleton.Headers` for what is read when."""
+        """Return the headers of the whole tree in ascending order; see `skeleton.Headers` for when they are read."""
         return self.reader.skeleton()
 
     # -- moving ---------------------------------------------------------------------------------------------
@@ -372,7 +372,7 @@ class Session:
         return self.leaf
 
     def redo(self) -> int | None:
-        """Bring back what was undone last; return the leaf.
+        """Redo the last undone step; return the leaf.
 
         Raises:
             NothingToUndo: nothing was undone since something was done last.
@@ -464,7 +464,7 @@ class Session:
     def hold(self, *, take_over: bool = False) -> None:
         """Declare that this object works on the session; holding it already is fine.
 
-        With ``take_over`` it does whoever holds it; the other one is told with its next change.
+        With ``take_over`` it does whoever holds it; the other one learns it with its next change.
 
         Raises:
             SessionHeld: another live one does. It can be read, forked or taken over.

@@ -1,4 +1,4 @@
-"""The headers of a whole tree: what its shape and sums need in columns, the rest of a header when it is looked at."""
+"""The headers of a whole tree: shape and sums as columns, the rest of a header when it is looked at."""
 
 import re
 from bisect import bisect_left
@@ -125,5 +125,5 @@ class Headers(Sequence[EntryHeader]):
                 self._at_hand.clear()
             start = at % len(self.ids) // _NEAR * _NEAR
             self._at_hand.update((header.id, header) for header in self._read(self.ids[start : start + _NEAR]))
-        # What could not be read since the columns were is nothing but a number.
+        # A header that can't be read any more is nothing but a number.
         return self._at_hand.get(entry_id) or EntryHeader(entry_id, None, "", "", self.tokens[at], 0, 0)

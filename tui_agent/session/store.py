@@ -1,4 +1,4 @@
-"""The store: all sessions of a user in one SQLite file. What happens inside a session is `Session`'s."""
+"""The store: all sessions of a user in one SQLite file. Changes inside a session are `Session`'s."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from tui_agent.session.ids import Clock, now, uuid7
 from tui_agent.session.records import RunOutcome, SessionInfo, Unsent
 from tui_agent.session.store_reader import Connecting, StoreReader
 
-# Images of files in the blob store: what they take together, and which go first when that is too much.
+# Images of files in the blob store: their total size, and which go first when that is too much.
 
 _KEPT_SHARE = 0.8
 """Images are dropped down to this part of the limit, so that it is not reached again at once."""
@@ -42,15 +42,15 @@ _DIGEST = re.compile(r'"(?:full_output|blob)":"([0-9a-f]{64})"')
 
 
 _ABANDONED = 24 * 3600 * 1000
-"""Milliseconds after which what a program left that never ended properly is cleared away by another one."""
+"""Milliseconds after which leftovers of a program that never ended properly are cleared away by another one."""
 
 RETENTION_MS = 90 * 24 * 3600 * 1000
-"""Milliseconds after which what was written in a directory and never sent is forgotten."""
+"""Milliseconds after which unsent text of a directory is forgotten."""
 _AND_SUBAGENTS = " OR (parent_session = ? AND agent != '')"
 
 
 class Store(StoreReader):
-    """All sessions of a user: what is read of them, see `StoreReader`, and what is changed.
+    """All sessions of a user: reading them, see `StoreReader`, and changing them.
 
     Methods may be called from any thread; each thread reads through its own connection.
 
@@ -154,10 +154,10 @@ class Store(StoreReader):
         self._change(session_id, "deleted_at = NULL, deleted_by = NULL", (), with_subagents=True)
 
     def purge(self) -> int:
-        """Delete for good what this program deleted, and what others left that ended without doing so.
+        """Delete for good the sessions this program deleted, and leftovers of others that ended without doing so.
 
-        That is what they deleted, and the empty sessions of programs that were killed. To be called when the program
-        ends. Returns how many sessions it were.
+        Leftovers are sessions they deleted, and empty sessions of programs that were killed. To be called when the
+        program ends. Returns how many sessions it were.
         """
         longest_ago = self.clock() - _ABANDONED
         with self.reader() as connection:
@@ -209,7 +209,7 @@ class Store(StoreReader):
     def trim_file_images(self, limit: int) -> int:
         """Drop the images of files that were used longest ago while those of all checkpoints exceed ``limit`` bytes.
 
-        Bytes that are an output or an attached image as well stay, and so do the entries that name what is dropped.
+        Bytes that are an output or an attached image as well stay, and so do the entries that name dropped images.
         Returns how many were dropped. Takes a moment in a large store: call it in a thread.
         """
         with self.reader() as connection:
@@ -231,7 +231,7 @@ class Store(StoreReader):
         return len(dropped)
 
     def keep_unsent(self, place: str, unsent: Unsent) -> None:
-        """Keep what the user wrote and has not sent, so that a crash loses nothing.
+        """Keep the user's unsent text, so that a crash loses nothing.
 
         ``place`` is a session's id, or a directory in which a new session was begun. Each program keeps its own, so
         that two of them in one directory don't take each other's words away.
@@ -248,9 +248,9 @@ class Store(StoreReader):
                 connection.execute("DELETE FROM unsent WHERE place = ? AND program = ?", key)
 
     def take_unsent(self, place: str, *, only_own: bool = False) -> Unsent:
-        """Return what was kept at a place by this program or by ones that ended, the oldest first, and forget it.
+        """Return and forget the text kept at a place by this program or by ones that ended, the oldest first.
 
-        With ``only_own`` what others left stays.
+        With ``only_own`` texts of others stay.
         """
         texts: list[str] = []
         waiting: list[str] = []

@@ -57,7 +57,7 @@ Connecting = Callable[[], AbstractContextManager[sqlite3.Connection]]
 
 
 class StoreReader:
-    """What can be asked of a session file. Methods may be called from any thread."""
+    """Reads a session file. Methods may be called from any thread."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -74,7 +74,7 @@ class StoreReader:
         return self._database.refusal
 
     def damage(self) -> str:
-        """Return what is broken in the file, one line; "" where nothing is. Reads all of the file."""
+        """Describe the damage in the file, one line; "" where there is none. Reads all of the file."""
         try:
             with self.reader() as connection:
                 found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
@@ -125,7 +125,7 @@ class StoreReader:
     def session(self, id_or_part: str) -> SessionInfo:
         """Return a session by its id, or by the beginning or end of it.
 
-        Ids begin with their time, so that those of one minute differ only further on; the end is what people copy.
+        Ids begin with their time, so that those of one minute differ only further on; people copy the end.
 
         Raises:
             SessionNotFound: no session matches.
@@ -149,7 +149,7 @@ class StoreReader:
         return found[0]
 
     def totals(self, session_id: str) -> SessionTotals:
-        """Return what a session amounts to, the work beside its entries included; every answer is looked at.
+        """Return a session's totals, the work beside its entries included; every answer is looked at.
 
         Raises:
             SessionNotFound: there is no such session.
@@ -165,7 +165,7 @@ class StoreReader:
         return SessionTotals(tokens, beside + sum(dollars for _entry_id, dollars in costs))
 
     def subagent_requests(self, session_id: str) -> list[RequestRecord]:
-        """Return what the requests of a session's subagents say; takes a moment when they worked long."""
+        """Return the requests of a session's subagents; takes a moment when they worked long."""
         with self.reader() as connection:
             numbers = connection.execute(
                 "SELECT number, last_id FROM sessions WHERE parent_session = ? AND agent <> ''", (session_id,)
@@ -282,10 +282,10 @@ class StoreReader:
         return list(found.values())[:limit]
 
     def typed_in(self, project: Path | str | None, limit: int) -> list[TypedText]:
-        """Return what the user typed as messages and shell commands, distinct, the newest first.
+        """Return the messages and shell commands the user typed, distinct, the newest first.
 
-        Shell commands begin with ``!``. Those of all sessions, or of the ones in a directory and below it. What
-        subagents were told is nobody's typing.
+        Shell commands begin with ``!``. Those of all sessions, or of the ones in a directory and below it. Prompts
+        of subagents are nobody's typing.
         """
         found: dict[str, TypedText] = {}
         where, values = "", list[str]()

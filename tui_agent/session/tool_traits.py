@@ -1,4 +1,4 @@
-"""What a tool is like, for those who only know the name of a call's tool: context, cards, editors."""
+"""The traits of a tool, for those who only know the name of a call's tool: context, cards, editors."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -6,16 +6,16 @@ from typing import Literal
 from tui_agent.lazy import dataclass
 
 ToolKind = Literal["read", "search", "edit", "execute", "fetch", "think", "other"]
-"""What a call does, in the words of the protocol that editors speak."""
+"""The kind of a call, in the words of the protocol that editors speak."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolTraits:
-    """What a tool says of itself; the defaults are those of a tool that nothing is known of."""
+    """A tool's own traits; the defaults are those of an unknown tool."""
 
     kind: ToolKind = "other"
     other_names: str = ""
-    """What other programs call such a tool: words without case, hyphens and underscores."""
+    """Other programs' names for such a tool: words without case, hyphens and underscores."""
     imported_names: tuple[str, ...] = ()
     """Names in sessions of other programs of tools that touch files like this one."""
     explores: bool = False
@@ -30,7 +30,7 @@ class ToolTraits:
     repeats_failures: bool = False
     """It also takes the place of one that failed, and a failure takes the place of a success."""
     quotes: bool = False
-    """Its output quotes what is stored: what looks like an error in it is none."""
+    """Its output quotes stored text: an apparent error in it is none."""
     shows_past: bool = False
     """Its output is the session's own past, which a search of the session leaves out."""
     state: Literal["", "list", "text"] = ""
@@ -38,11 +38,11 @@ class ToolTraits:
     protected: bool = False
     """Its results are never pruned, unless the setting names other tools."""
     counts: str = ""
-    """The unit of what its results count; its calls are small and stand together in one row."""
+    """The unit its results count; its calls are small and stand together in one row."""
     runs_of: str = "call"
-    """What several of its calls are called in that row: ``read 12 files``."""
+    """The phrase for several of its calls in that row: ``read 12 files``."""
     output: Literal["", "log", "numbered", "matches"] = ""
-    """How a card shows the output. A log is open from the start, and its end is what matters."""
+    """How a card shows the output. A log is open from the start; its end matters."""
     says_arguments: bool = False
     """The card's heading and body say all that is in the arguments."""
 

@@ -1,4 +1,4 @@
-"""The shape of a session's tree in a few bytes per entry, and what of a path a request needs.
+"""The shape of a session's tree in a few bytes per entry, and the part of a path a request needs.
 
 A spine of 100,000 entries takes a megabyte, so that paths are walked in memory while headers and bodies are read only
 when they are shown or sent. Most entries follow the one before them: only where one does not, its parent is kept.
@@ -24,10 +24,10 @@ from tui_agent.session.entries import (
 from tui_agent.session.records import Divergence, Outlines
 
 KIND_LETTERS: Final = {kind: entry.letter for kind, entry in sorted(KINDS.items(), key=lambda known: known[1].letter)}
-"""What stands for each kind of entry where there are very many, the most frequent first."""
+"""The letter of each kind of entry where there are very many, the most frequent first."""
 
 UNKNOWN_KIND: Final = "a"
-"""What stands for any other."""
+"""The letter of any other kind."""
 
 _KINDS: Final = {ord(UNKNOWN_KIND): "", **{ord(letter): kind for kind, letter in KIND_LETTERS.items()}}
 
@@ -66,9 +66,9 @@ class Spine:
         self._starts: list[int] = []
         """Entries that do not hang on the number before theirs; up to the next one, or a gap, all others do."""
         self._parents: dict[int, int] = {}
-        """What those hang on."""
+        """The parents of those."""
         self._subagents: dict[int, int] = {}
-        """Beginnings of runs on branches of subagents, and with what each branch begins."""
+        """Beginnings of runs on branches of subagents, and each branch's first entry."""
         self.count = 0
         """Entries in the spine."""
         self.reattached: set[int] = set()
@@ -129,7 +129,7 @@ class Spine:
 
     @property
     def parents(self) -> dict[int, int | None]:
-        """What those entries hang on that do not hang on the number before theirs, None for roots."""
+        """The parents of entries that do not hang on the number before theirs, None for roots."""
         return {entry_id: parent or None for entry_id, parent in self._parents.items()}
 
     def kind(self, entry_id: int) -> str:
@@ -169,7 +169,7 @@ class Spine:
         return self._starts[bisect_right(self._starts, entry_id) - 1]
 
     def subagent_of(self, entry_id: int) -> int | None:
-        """Return what the branch of the subagent that made an entry begins with; None for the conversation's own."""
+        """Return the first entry of the branch of the subagent that made an entry; None for the conversation's own."""
         # Such a branch always begins a run: the call it is for stands between it and its parent.
         return self._subagents.get(self._start_of(entry_id)) if self._subagents else None
 
@@ -188,15 +188,15 @@ class Spine:
         return at == other
 
     def parting(self, leaf: int | None, target: int | None) -> Divergence:
-        """Return what the path to ``leaf`` has of its own beside the path to ``target``."""
+        """Return the entries of the path to ``leaf`` that the path to ``target`` lacks."""
         left, ancestor = self._ids_above(leaf or _ROOT, target or _ROOT)
         return Divergence(leaf, ancestor or None, self.outline(left))
 
     def returns(self, path: Sequence[int]) -> list[int]:
-        """Return the entries of a path before which another way was left: somebody went back and on from there.
+        """Return the entries of a path before which another way was left: someone went back and on from there.
 
-        What was left has more than answers: an answer that failed stands beside the one that took its place. What
-        subagents did was never left.
+        A way that was left has more than answers: a failed answer stands beside the one that took its place.
+        Subagents' work was never left.
         """
         found: list[int] = []
         for start in self._starts:
@@ -256,7 +256,7 @@ def active_ids(spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]]
     """Return the ids of a path (root first) that its request depends on, in the path's order.
 
     Without a compaction that its model reads that is the whole path. With one: everything from the first kept entry
-    of the newest on, and of what is before only
+    of the newest on, and of earlier entries only
 
     - the last system entry, model change, mode change and effort change,
     - all context edits, because one after the cut may be the answer to one before it,

@@ -1,1 +1,1 @@
-"""Sessions that leave and come in: what a file of one looks like, ours and other programs'."""
+"""Sessions that leave and come in: the file formats, ours and other programs'."""

@@ -23,7 +23,7 @@ _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _CAVEAT = ("Caveat:", "<local-command-caveat>")
 """Begins the note before a command that only Claude Code itself ran, such as /compact."""
 _OWN = (*_CAVEAT, "<local-command-stdout>", "<local-command-stderr>", "Continue from where you left off.")
-"""Begins what it writes in the user's name for itself; other ``isMeta`` lines hold what a command or skill says."""
+"""Begins what it writes in the user's name for itself; other ``isMeta`` lines hold the text of a command or skill."""
 _TITLE_CHARS = 60
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 """Lines that name the session, the more telling ones last, and where the name stands in them."""
@@ -136,7 +136,7 @@ class Reader(BlockReader):
         self.pass_over(uuid, parent)
 
     def _is_own(self, entry: UserEntry) -> bool:
-        """Whether a message is none: a note, a command that the program ran, or what that command printed."""
+        """Whether a message is none: a note, a command that the program ran, or its output."""
         text = entry.text.lstrip()
         command, self._runs_command = self._runs_command and _COMMAND.search(text) is not None, False
         if (own := text.startswith(_OWN)) and text.startswith(_CAVEAT):
@@ -189,7 +189,7 @@ class Reader(BlockReader):
     def _compaction(self, summary: str, parent: int | None, at: int) -> int:
         facts = self._boundary.node("compactMetadata") if self._boundary is not None else Node({}, "")
         by_itself = facts.text("trigger", "") == "auto"
-        # What it keeps beside the summary stands before it in the file, but for a fork, which begins with the summary.
+        # Messages kept beside the summary stand before it in the file, but for a fork, which begins with the summary.
         head = facts.node("preservedSegment").text("headUuid", "")
         kept = self._places.get(head)
         entry = summary_of(summary, at, before=facts.number("preTokens"), by_itself=by_itself, first_kept_id=kept)

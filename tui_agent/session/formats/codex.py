@@ -1,10 +1,10 @@
-"""Codex's rollouts: JSON lines with a time, a type and a payload; what the model was sent and what it answered.
+"""Codex's rollouts: JSON lines with a time, a type and a payload; the model's input and its answers.
 
 ``response_item`` lines are the conversation as the provider's Responses API has it, ``event_msg`` lines tell the same
 to the screen and say which messages a person wrote. Seen in files of version 0.169; older versions say so with
 the event ``user_message``.
 
-A message that is taken back, or a fork, goes on in a file of its own that holds only what is new. The ``history_base``
+A message that is taken back, or a fork, goes on in a file of its own with only the new lines. The ``history_base``
 of its head names the rollout it goes on from and the ordinal of the first line that is no longer its history; without
 one it begins at the beginning. The file of a thread's beginning is named by the thread, a later one by the thread and
 an id of its own.
@@ -43,7 +43,7 @@ _NAME_HEAD = len("rollout-2026-11-23T09-37-46-")
 _LOOKED_AT = 200
 """Files beside one with a name of its own whose beginnings are searched for its thread."""
 _AROUND_IMAGE = LazyPattern(r"<image(?: name=[^>]*)?>|</image>")
-"""What Codex writes around an image of the user's."""
+"""Codex's tags around an image of the user's."""
 _LINEAGE = 100
 """Forks of forks that are followed."""
 
@@ -54,7 +54,7 @@ class Rollout:
 
     source: SourceFile
     name: str = ""
-    """What later files call it."""
+    """Its name in later files."""
     thread: str = ""
     at: int = 0
     """When it was begun, in milliseconds."""
@@ -79,7 +79,7 @@ def rollouts_of(source: SourceFile) -> list[Rollout]:
 
 
 def _lineage(first: Rollout) -> list[Rollout]:
-    """Return what a thread goes on from in other threads, the oldest first, each up to where it is left."""
+    """Return the rollouts of other threads a thread goes on from, the oldest first, each up to where it is left."""
     found: list[Rollout] = []
     while first.base is not None and len(found) < _LINEAGE:
         name, end = first.base
@@ -125,7 +125,7 @@ def _rollout(source: SourceFile) -> Rollout:
 _SYNTHETIC = "codex:context"
 """A message in the user's name that no person wrote: the surroundings, instructions, a note on an interruption."""
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-"""Items that call a tool, and where they say with what."""
+"""Items that call a tool, and the key of its arguments."""
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 _USAGE = {
     "input": "input_tokens",
@@ -151,7 +151,7 @@ class _Position:
 
 
 class Reader(SessionReader):
-    """Makes the session of a rollout's thread: what earlier rollouts hold of it, then this one."""
+    """Makes the session of a rollout's thread: the parts in earlier rollouts, then this one."""
 
     program = "Codex"
 
@@ -241,7 +241,7 @@ class Reader(SessionReader):
             self._message(item, at)
         elif kind == "reasoning":
             texts = [*item.nodes("summary"), *item.nodes("content")]
-            # What is encrypted can be read by nobody else, so only the words stay.
+            # Encrypted text can be read by nobody else, so only the words stay.
             text = "\n\n".join(part.text("text", "") for part in texts if part.text("text", ""))
             if text:
                 self._say(ReasoningPart(text=text, model=self._model_name), at)
@@ -325,12 +325,12 @@ class Reader(SessionReader):
             return text, False, images
         text = item.text("output", "")
         try:
-            told = json.loads(text) if text.startswith('{"output":') else None
+            reported = json.loads(text) if text.startswith('{"output":') else None
         except ValueError:
-            told = None
-        if isinstance(told, dict) and isinstance(told.get("output"), str):
-            facts = told.get("metadata")
-            return told["output"], isinstance(facts, dict) and bool(facts.get("exit_code")), ()
+            reported = None
+        if isinstance(reported, dict) and isinstance(reported.get("output"), str):
+            facts = reported.get("metadata")
+            return reported["output"], isinstance(facts, dict) and bool(facts.get("exit_code")), ()
         return text, False, ()
 
     def _event(self, event: Node, at: int) -> None:
@@ -359,7 +359,7 @@ class Reader(SessionReader):
             case "thread_name_updated":
                 self._title = event.text("thread_name", "") or self._title
             case _:
-                pass  # what the screen was told of items that are lines of their own
+                pass  # events for the screen, of items that are lines of their own
 
     def _claim(self, text: str) -> None:
         if self._unclaimed is None or text.strip() not in self._unclaimed[1]:
@@ -371,7 +371,7 @@ class Reader(SessionReader):
         self.change(entry, synthetic=None)
 
     def _count(self, usage: Node) -> None:
-        """Set the tokens of the last answer; Codex counts what was cached as sent, too."""
+        """Set the tokens of the last answer; Codex counts cached tokens as sent, too."""
         if self._counted is None or not usage.number("input_tokens"):
             return
         if tokens := usage_of(usage, _USAGE, cached_is_sent=True):

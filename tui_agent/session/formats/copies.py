@@ -86,7 +86,7 @@ def copies_of(store: Store, session_id: str) -> list[SessionCopy]:
 
 
 def _attached(entries: Sequence[Entry], parents: dict[int, int | None]) -> list[Entry]:
-    """Return entries whose parents are among them: what hung below a damaged one hangs below the one above it."""
+    """Return entries whose parents are among them: children of a damaged one hang below the one above it."""
     ids = {entry.id for entry in entries}
     attached: list[Entry] = []
     for entry in entries:

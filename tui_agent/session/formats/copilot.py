@@ -25,7 +25,7 @@ _USAGE = {
     "reasoning": "reasoningTokens",
 }
 _BOOKKEEPING = ("assistant.", "hook.", "model.", "permission.", "session.", "tool.")
-"""Beginnings of the types of events that add nothing to what was said."""
+"""Beginnings of the types of events that add nothing to the conversation."""
 
 
 def is_line(node: Node) -> bool:

@@ -48,7 +48,7 @@ class GeminiReader(SessionReader):
         return message.nodes("content")
 
     def add_user(self, message: Node, at: int, synthetic: str | None = None) -> None:
-        """Add what the user said, and results of tools; ``synthetic`` says who wrote it when it was not the user."""
+        """Add a user message, and results of tools; ``synthetic`` says who wrote it when it was not the user."""
         parts: list[TextPart | ImagePart] = []
         for block in self._blocks(message):
             if block.has("text"):
@@ -69,7 +69,7 @@ class GeminiReader(SessionReader):
 
     def add_answer(self, message: Node, name: str, at: int) -> None:
         known, calls = self._answers.get(name), message.nodes("toolCalls")
-        if known is None:  # one that is said anew has its results anew
+        if known is None:  # one that is said again has its results again
             self._answered -= {call.text("id", "") for call in calls}
         model = f"{self.provider}/{message.text('model')}" if message.has("model") else ""
         parts = self._parts(message, model)
@@ -83,8 +83,8 @@ class GeminiReader(SessionReader):
         for call in calls:
             for response in call.nodes("result") if isinstance(call.value.get("result"), list) else ():
                 if response.has("functionResponse"):
-                    told, status = response.node("functionResponse"), call.text("status", "")
-                    self.add_result(call.text("id", ""), told, status, call.time("timestamp"))
+                    result, status = response.node("functionResponse"), call.text("status", "")
+                    self.add_result(call.text("id", ""), result, status, call.time("timestamp"))
 
     def _parts(self, message: Node, model: str) -> list[AssistantPart]:
         parts: list[AssistantPart] = []
@@ -111,11 +111,11 @@ class GeminiReader(SessionReader):
         if call_id in self._answered:
             return
         self._answered.add(call_id)
-        told = response.node("response")
-        failed = told.has("error")
-        output = told.value.get("error" if failed else "output")
+        answer = response.node("response")
+        failed = answer.has("error")
+        output = answer.value.get("error" if failed else "output")
         if not isinstance(output, str):
-            output = json.dumps(told.value, ensure_ascii=False)
+            output = json.dumps(answer.value, ensure_ascii=False)
         ended = ToolStatus.ERROR if failed else _STATUS.get(status, ToolStatus.ERROR)
         self.follow(self.result(call_id, output, at, tool=response.text("name", ""), status=ended))
 
@@ -152,7 +152,7 @@ def project_of(source: SourceFile) -> str:
 
 
 class Reader(GeminiReader):
-    """Follows the chat through what is said anew and taken back."""
+    """Follows the chat through messages repeated and taken back."""
 
     program = "Gemini CLI"
     provider = "gemini"
@@ -185,14 +185,14 @@ class Reader(GeminiReader):
         return self.finish(name=name, cwd=project_of(self.source), title=title, created_at=created)
 
     def _become(self, messages: list[Node]) -> None:
-        """Let the chat be a list of messages: along those that are here in this order, then with what is new.
+        """Let the chat be a list of messages: along those that are here in this order, then with the new ones.
 
-        After going back a list begins behind the context that Gemini CLI tells first.
+        After going back a list begins behind the context that Gemini CLI sends first.
         """
         start = self._spans.get(messages[0].text("id", ""), (None, None))[0] if messages else None
         context = self.entry(start) if start is not None else None
-        told = isinstance(context, UserEntry) and context.synthetic is not None
-        self.pass_over(None, start if told else None)
+        is_context = isinstance(context, UserEntry) and context.synthetic is not None
+        self.pass_over(None, start if is_context else None)
         for message in messages:
             name = message.text("id", "")
             before, after = self._spans.get(name, (None, None))

@@ -58,8 +58,8 @@ def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool, css: 
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{title}</title>\n<style>\n{css}\n</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
     )
-    told = joined((info.cwd, when(info.created_at), ", ".join(models), f"{len(copy.entries):,} entries", cost))
-    put(f'<p class="facts">{escape(one_line(told, 500))}</p>\n</header>\n')
+    facts = joined((info.cwd, when(info.created_at), ", ".join(models), f"{len(copy.entries):,} entries", cost))
+    put(f'<p class="facts">{escape(one_line(facts, 500))}</p>\n</header>\n')
     sections = sections_of(copy, whole=whole)
     tree = _Tree(sections)
     put(f"<nav><details><summary>Messages and branches</summary>{tree.listed(None)}</details></nav>\n{_TOOLS}")
@@ -93,7 +93,7 @@ class _Tree:
             self._below.setdefault(self.above.get(section.number), []).append(section)
 
     def listed(self, number: int | None) -> str:
-        """Return the stretches that go on from one as a list, each with its messages and what goes on from it."""
+        """Return the stretches that go on from one as a list, each with its messages and its own list."""
         waiting: list[Section | str] = ["</ul>", *reversed(self._below.get(number, ())), "<ul>"]
         pieces: list[str] = []
         while waiting:
@@ -135,18 +135,18 @@ class _Page:
 
     def blocks(self, section: Section) -> Iterator[str]:
         results = results_of(section.entries)
-        told: set[str] = set()
+        shown: set[str] = set()
         for entry in section.entries:
             match entry:
                 case UserEntry():
                     yield self._user(entry)
                 case AssistantEntry():
-                    told |= {call.call_id for call in entry.tool_calls if call.call_id in results}
+                    shown |= {call.call_id for call in entry.tool_calls if call.call_id in results}
                     yield f'<section id="e{entry.id}">{self._label(entry.id)}'
                     yield from self._answer(entry, results)
                     yield "</section>"
                 case ToolResultEntry():
-                    if entry.call_id not in told:
+                    if entry.call_id not in shown:
                         yield self._tool(entry.tool, "", entry)
                 case ShellEntry():
                     output = f"<pre>{_text(entry.output)}</pre>"

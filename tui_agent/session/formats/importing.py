@@ -1,4 +1,4 @@
-"""Taking sessions in: which format a file has, and storing what is new of it in one transaction."""
+"""Taking sessions in: which format a file has, and storing its new entries in one transaction."""
 
 import hashlib
 import os
@@ -75,7 +75,7 @@ def _project(row: Format, path: Path) -> str:
                     if isinstance(cwd := value.get("cwd"), str) and cwd:
                         return cwd
     except ImportRefused:
-        pass  # the list shows the file; importing it says what is wrong
+        pass  # the list shows the file; importing it says why
     return ""
 
 
@@ -89,7 +89,7 @@ _BATCH = 200
 
 
 class ImportChange(StrEnum):
-    """What an import did with a session."""
+    """The effect of an import on a session."""
 
     NEW = "new"
     MORE = "more"
@@ -140,7 +140,7 @@ def _opened(file: SourceFile, source: str | None) -> tuple[SourceFile, Format]:
 
 
 def _read(row: Format, file: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield the sessions of a file, those together that are stored together; the first is told of damaged lines."""
+    """Yield the sessions of a file, those together that are stored together; the first is given the damaged lines."""
     for together in row.read(file):
         together[0].damaged = file.damaged
         yield together
@@ -166,7 +166,7 @@ def import_file(
     file, row = _opened(SourceFile(path, skip_damaged=skip_damaged), source)
     imported: list[Imported] = []
     for together in _read(row, file):
-        # A database changes with every session in it: what it holds of one is what tells two copies apart.
+        # A database changes with every session in it: the session's own content distinguishes two copies.
         digest = ""
         if row.function("is_line") is not None and not file.is_database:
             with path.open("rb") as opened:
@@ -248,7 +248,7 @@ class _SessionImport:
         return self._told(session, session.id, ImportChange.MORE if new else ImportChange.KNOWN, new)
 
     def _store(self, session: IncomingSession, number: int, first: int) -> None:
-        """Store the entries from a place on, the labels, and what lists show of the session."""
+        """Store the entries from a place on, the labels, and the session's row in lists."""
         entries = session.entries
         at = session.created_at or self.store.clock()
         for start in range(first, len(entries), _BATCH):
@@ -272,7 +272,7 @@ class _SessionImport:
         return None if row is None else int(row[0])
 
     def _alike(self, number: int, entries: Sequence[Entry], count: int) -> bool:
-        """Whether the first entries of a stored session are these, apart from what each store works out for itself."""
+        """Whether the first entries of a stored session are these, apart from fields each store computes."""
         rows = self.connection.execute("SELECT id FROM entries WHERE session = ? ORDER BY id LIMIT ?", (number, count))
         start = 0
         for ids in entry_table.chunks((row[0] for row in rows.fetchall()), _BATCH):

@@ -43,7 +43,7 @@ _NEWEST = 64
 
 
 def _facts_of(call: ToolCallPart) -> dict[str, Any]:
-    """Return what a call's result has of it: what it is called in a list, and which file it read or changed."""
+    """Return the facts of a call for its result: its title in a list, and which file it read or changed."""
     try:
         arguments = loads(call.arguments)
     except ValueError:
@@ -80,7 +80,7 @@ def summary_of(
 def usage_of(counts: Node, keys: Mapping[str, str], *, cached_is_sent: bool = False) -> Usage | None:
     """Return an answer's tokens, None where nothing was counted.
 
-    ``keys`` are the program's names for the fields of `Usage`; with ``cached_is_sent`` its input has what was cached.
+    ``keys`` are the program's names for the fields of `Usage`; with ``cached_is_sent`` its input has the cached tokens.
     """
     if not counts.value:
         return None
@@ -148,7 +148,7 @@ class IncomingSession:
     side_cost: float = 0
     """US dollars of calls that are no entries of it."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """What there is no room for here, by what it is."""
+    """Counts of parts there is no room for here, by kind."""
     damaged: list[int] = field(default_factory=list)
     """Numbers of the file's lines that could not be read."""
 
@@ -173,7 +173,7 @@ def derived_id(at: int, *names: str) -> str:
 class SessionReader:
     """Puts a session together from a program's records, which name themselves and their parents by texts.
 
-    A record that becomes no entry is passed over: what names it as its parent comes below its own parent. Each program
+    A record that becomes no entry is passed over: its children come below its own parent. Each program
     has a subclass, whose ``read()`` returns the session of the file.
     """
 
@@ -186,7 +186,7 @@ class SessionReader:
         self.last: int | None = None
         """The entry that the last record stands for."""
         self._calls: dict[str, dict[str, Any]] = {}
-        """What results have of the calls so far, whose arguments can be whole files."""
+        """Facts of the calls so far for their results; their arguments can be whole files."""
         self._places: dict[str, int | None] = {}
         self._first_at = self._last_at = 0
 
@@ -291,7 +291,7 @@ class SessionReader:
     def finish(
         self, *, name: str, cwd: str, title: str, created_at: int = 0, leaf: int | None = None
     ) -> IncomingSession:
-        """Return the session; ``name`` is what its own program calls it, without a leaf the last entry is it."""
+        """Return the session; ``name`` is its name in its own program, without a leaf the last entry is it."""
         session = self.session
         session.created_at = created_at or self._first_at
         session.updated_at = self._last_at or session.created_at
@@ -307,14 +307,14 @@ class BlockReader(SessionReader):
     call_block: ClassVar[str]
     """Type of the block that calls a tool."""
     arguments_key: ClassVar[str]
-    """Its key for what the tool is called with."""
+    """Its key for the tool's arguments."""
     tool_names: ClassVar[Mapping[str, str]] = {}
     """Its names of tools that are called otherwise here."""
     image_in: "ClassVar[staticmethod[[Node], tuple[str, str]]]"
     """Returns the data of the block of an image, in base64, and its MIME type."""
 
     def said(self, message: Node, whose: str = "a message") -> tuple[TextPart | ImagePart, ...]:
-        """Return texts and images in their order; ``whose`` they are is told with what is left out."""
+        """Return texts and images in their order; ``whose`` they are is noted with parts left out."""
         if isinstance(text := message.value.get("content"), str):
             return (TextPart(text=text),)
         parts: list[TextPart | ImagePart] = []
@@ -325,7 +325,7 @@ class BlockReader(SessionReader):
                 case "image":
                     if image := self.image(block, *self.image_in(block)):
                         parts.append(image)
-                case "tool_result":  # no part of what the user said
+                case "tool_result":  # no part of the user's message
                     pass
                 case _:
                     self.leave_out(f"“{kind[:40]}” part of {whose}")

@@ -1,7 +1,7 @@
-"""Writes what a session's model sees as Claude Code and Codex keep their own sessions, so that they go on with it.
+"""Writes a session's model view as Claude Code and Codex keep their own sessions, so that they go on with it.
 
-Both go on from one branch. What stands before the last compaction is its summary; reasoning, which only its own
-provider can read, and what the model is not shown are left out. Seen in files of Claude Code 2.1 and Codex 0.169.
+Both go on from one branch. A summary replaces entries before the last compaction; reasoning, which only its own
+provider can read, and entries hidden from the model are left out. Seen in files of Claude Code 2.1 and Codex 0.169.
 """
 
 import base64
@@ -79,7 +79,7 @@ def write_codex(copy: SessionCopy, put: _Put) -> None:
     for entry in _seen(copy):
         for item in _codex_items(copy, entry):
             line("response_item", item, entry.created_at)
-        # Events are what Codex shows; items are what its model is sent.
+        # Codex shows events; its model is sent items.
         if isinstance(entry, AssistantEntry) and entry.text:
             line("event_msg", {"type": "agent_message", "message": entry.text}, entry.created_at)
         elif isinstance(entry, UserEntry) and entry.synthetic is None:
@@ -87,7 +87,7 @@ def write_codex(copy: SessionCopy, put: _Put) -> None:
 
 
 def _seen(copy: SessionCopy) -> Iterator[Entry]:
-    """Yield what the model sees: the last summary, what was kept beside it, and all that followed."""
+    """Yield the model's view: the last summary, the entries kept beside it, and all that followed."""
     path = copy.path()
     last = next((entry for entry in reversed(path) if isinstance(entry, CompactionEntry)), None)
     if last is not None:
@@ -176,7 +176,7 @@ def _iso_time(at: int) -> str:
 
 
 def _arguments(text: str) -> _Record:
-    """Return what a tool was called with as an object, which is all that these programs have a place for."""
+    """Return a call's arguments as an object, which is all that these programs have a place for."""
     try:
         value = loads(text)
     except ValueError:

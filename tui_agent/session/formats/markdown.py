@@ -1,4 +1,4 @@
-"""A session as Markdown, and what a reader of any exported page is shown, in which order."""
+"""A session as Markdown, and the parts of any exported page, in order."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ from tui_agent.session.previews import preview_of
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A stretch of the tree without branch points: what is read in one go.
+    """A stretch of the tree without branch points, read in one go.
 
     ``after`` is the entry it goes on from, None at the beginning. ``number`` counts the sections of a whole tree from
     1; 0 is the only one of a branch.
@@ -47,7 +47,7 @@ class Section:
 
 
 def facts_of(copy: SessionCopy) -> tuple[str, list[str], str]:
-    """Return a session's title, its models, and what it cost, "" when unknown."""
+    """Return a session's title, its models, and its price, "" when unknown."""
     models = [entry.model for entry in copy.entries if isinstance(entry, AssistantEntry) and entry.model]
     made = (AssistantEntry, CompactionEntry, BranchSummaryEntry)
     cost = sum(entry.cost or 0 for entry in copy.entries if isinstance(entry, made))
@@ -84,7 +84,7 @@ def results_of(entries: Sequence[Entry]) -> dict[str, ToolResultEntry]:
 
 
 def marker_of(entry: Entry) -> str | None:  # noqa: PLR0911 - one arm per kind
-    """Return the one line that stands for an entry that changed the model's view; None for what was said."""
+    """Return the one line that stands for an entry that changed the model's view; None for messages."""
     match entry:
         case CompactionEntry():
             size = f": {entry.tokens_before:,} → {entry.tokens_after:,} tokens" if entry.tokens_after else ""

@@ -88,10 +88,10 @@ class LineReader:
         self._ids: set[int] = set()
 
     def read(self, nodes: Iterable[Node | None], *, cut_off: bool = False) -> list[IncomingSession]:
-        """Return the sessions; ``cut_off`` takes what is there of a file without its end.
+        """Return the sessions; ``cut_off`` accepts a file without its end.
 
         Raises:
-            ImportRefused: a line is not what it should be, or the end is missing.
+            ImportRefused: a line is not as it should be, or the end is missing.
         """
         ended = False
         for lines, node in enumerate(nodes):

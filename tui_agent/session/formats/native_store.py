@@ -25,7 +25,7 @@ from tui_agent.session.store import Store
 __all__ = ["is_file", "is_line", "read"]
 
 _ALL = -1
-"""What SQLite takes for no limit."""
+"""SQLite's value for no limit."""
 _APPLICATION_ID_AT = 68
 """Where SQLite keeps it in a file's header, four bytes."""
 
@@ -73,7 +73,7 @@ def _store(source: SourceFile) -> Iterator[list[IncomingSession]]:
 
 
 def _copied(path: Path, place: Path) -> Path:
-    """Copy a store as it is at a moment, with what its program has not written back into it yet."""
+    """Copy a store as it is at a moment, with changes its program has not written back yet."""
     target = place / "sessions.db"
     # Nobody has a store open that has nothing beside it; then SQLite need not put anything there to read it.
     how = "mode=ro" if is_there(path.with_name(f"{path.name}-wal")) else "mode=ro&immutable=1"
@@ -84,7 +84,7 @@ def _copied(path: Path, place: Path) -> Path:
         ):
             original.backup(copy)
     except sqlite3.Error:
-        # Beside a file in a directory that can't be written to SQLite can't keep what it needs to read it.
+        # Beside a file in a directory that can't be written to SQLite can't keep the files it needs to read it.
         target.unlink(missing_ok=True)
         for ending in ("", "-wal"):
             if is_there(part := path.with_name(path.name + ending)):

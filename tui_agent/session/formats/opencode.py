@@ -1,4 +1,4 @@
-"""OpenCode's sessions: what ``opencode export`` writes, and the database they are kept in (versions from 1.2 on).
+"""OpenCode's sessions: the output of ``opencode export``, and the database they are kept in (versions from 1.2 on).
 
 Both have the same records: a session, its messages, and the parts of each message.
 """
@@ -34,7 +34,7 @@ _TABLES = {
     "message": frozenset({"id", "session_id", "time_created", "data"}),
     "part": frozenset({"id", "message_id", "data"}),
 }
-"""What tells the database from others."""
+"""Columns that identify the database."""
 
 _DEPTH = 3
 _RECORDS = frozenset({"session", "message", "part"})
@@ -78,7 +78,7 @@ def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
     """Yield the sessions of a file.
 
     Raises:
-        ImportRefused: something in it is not what it should be.
+        ImportRefused: something in it is not as it should be.
     """
     if source.is_database:
         with source.database() as connection:
@@ -144,7 +144,7 @@ def _stored(source: SourceFile) -> IncomingSession:
 
     Raises:
         NoConversation: it is the file of a message or a part, which come with their session's.
-        ImportRefused: something in it is not what it should be.
+        ImportRefused: something in it is not as it should be.
     """
     path = source.path.absolute()
     storage = path.parents[2]
@@ -228,7 +228,7 @@ class _Reader(SessionReader):
         if url.startswith("data:"):
             self.leave_out("attachment of another type than an image")
             return None
-        # What the model was shown of a file is in a text of its own.
+        # The file's content as the model saw it is in a text of its own.
         return FilePart(path=name or url[:200], text="")
 
     def _assistant(self, info: Node, message: Node) -> None:

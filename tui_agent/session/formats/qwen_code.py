@@ -1,6 +1,6 @@
 """Qwen Code's chats: JSON lines that name their parents like Claude Code's, with messages like Gemini CLI's.
 
-A message that is rewound stays in the file; what follows names the record before it as its parent. Seen in files of
+A message that is rewound stays in the file; its successor names the record before it as its parent. Seen in files of
 version 0.15.
 """
 
@@ -9,7 +9,7 @@ from tui_agent.session.formats.incoming import IncomingSession, summary_of
 from tui_agent.session.formats.reading import Node
 
 _BOOKKEEPING = frozenset({"ui_telemetry", "attribution_snapshot", "at_command", "rewind"})
-"""Kinds of system lines that add nothing to what was said."""
+"""Kinds of system lines that add nothing to the conversation."""
 
 
 def is_line(node: Node) -> bool:
@@ -20,7 +20,7 @@ def is_line(node: Node) -> bool:
 
 
 class Reader(GeminiReader):
-    """Puts each line below the one it names, with what Gemini's reader makes of its message."""
+    """Puts each line below the one it names, read by Gemini's reader."""
 
     program = "Qwen Code"
     provider = "dashscope"

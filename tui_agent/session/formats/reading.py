@@ -25,8 +25,8 @@ MAX_ENTRIES = 1_000_000
 """Entries of one session."""
 
 
-class ImportRefused(StoreError):  # noqa: N818 - says what is the case, like its siblings
-    """A file can't be imported. The message names the file, the line where it applies, and what is wrong."""
+class ImportRefused(StoreError):  # noqa: N818 - states a condition, like its siblings
+    """A file can't be imported. The message names the file, the line where it applies, and the fault."""
 
 
 class NoConversation(ImportRefused):
@@ -34,7 +34,7 @@ class NoConversation(ImportRefused):
 
 
 class Node:
-    """A JSON object of the file with the place it stands at; what is asked of it is checked.
+    """A JSON object of the file with the place it stands at; values read from it are checked.
 
     Only a text without a default has to be there: a missing object or list is empty, a missing flag False.
     """
@@ -186,7 +186,7 @@ class SourceFile:
     _head: bytes | None = None
 
     def attempt(self, read: Callable[[], T]) -> T | None:
-        """Return one session of many; what is wrong with it is kept, and the others go on."""
+        """Return one session of many; an error in it is kept, and the others go on."""
         try:
             return read()
         except ImportRefused as error:
@@ -269,5 +269,5 @@ class SourceFile:
                 connection.row_factory = sqlite3.Row
                 connection.text_factory = lambda data: data.decode("utf-8", "replace")
                 yield connection
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: an error that quotes what is damaged
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: an error that quotes damaged text
             raise ImportRefused(f"{shown_name(self.path)} can't be read: {one_line(str(error), 120)}.") from error

@@ -41,7 +41,7 @@ class Format:
             yield [self.function("Reader")(source).read()]
 
     def function(self, name: str) -> Any:
-        """Return what the module has under a name, None where it has nothing."""
+        """Return the module's attribute of a name, None where it has none."""
         return getattr(import_module(f"tui_agent.session.formats.{self.module}"), name, None)
 
 
