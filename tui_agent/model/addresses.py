@@ -18,7 +18,7 @@ class AddressSetting:
 
     @property
     def is_own(self) -> bool:
-        """Whether the user named it, or it is on this machine: somebody else than the provider answers there."""
+        """Whether the user named it, or it is on this machine: another than the provider answers there."""
         return bool(self.source) or is_private(self.url)
 
 
@@ -75,7 +75,7 @@ def plain_url(url: str) -> str:
 
 
 def is_private(url: str) -> bool:
-    """Tell whether an address is of this machine or its own network, as far as it can be told by looking at it."""
+    """Return whether an address is of this machine or its own network, as far as its text shows."""
     host = (split(url).hostname or "").lower()
     try:
         return ipaddress.ip_address(host).is_private

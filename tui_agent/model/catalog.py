@@ -1,7 +1,7 @@
 """The catalog: windows, prices and abilities of models.
 
-What counts is, in this order: the user's settings, what the server said when it was asked, the list of prices with its
-corrections, and what the model's family is known for. A model keeps what is known of it behind any gateway; only a
+Sources are, in this order: the user's settings, the server's answer when it was asked, the list of prices with its
+corrections, and the facts known of the model's family. A model keeps its facts behind any gateway; only a
 server of one's own that runs a model others may run as well is expected to have a window of its own. The list is read
 when it is first needed.
 """
@@ -32,7 +32,7 @@ Origin = Literal["catalog", "config", "server", "assumed", "learnt"]
 """Where the number of a window comes from; "learnt": from a request that was refused."""
 
 HOUR_WRITE = 2.0
-"""Times the price of what is sent that Anthropic asks for caching it for an hour."""
+"""Times the price of input that Anthropic asks for caching it for an hour."""
 _TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 _WRITE_COST = "cache_creation_input_token_cost"
 _HOUR_COST = f"{_WRITE_COST}_above_1hr"
@@ -41,13 +41,13 @@ _REGION = re.compile(r"^(?:bedrock|azure)/[a-z]+(?:-[a-z]+)*(?:-\d)?/|^ft:|^[a-z
 _THROUGH = {"openrouter", "vercel_ai_gateway", "litellm_proxy", "github_copilot"}
 """Providers that pass requests on to others' models, at their makers' prices."""
 _LIMITED = {"chatgpt", "github_copilot"}
-"""Subscriptions that cut windows: what they say of a model holds nowhere else."""
+"""Subscriptions that cut windows: their facts of a model hold nowhere else."""
 
 _OWN_ONLY = frozenset({
     "anthropic", "openai", "gemini", "xai", "deepseek", "mistral", "zai", "moonshot", "minimax", "cohere",
     "xiaomi_mimo",
 })  # fmt: skip
-"""Providers that serve what they make and nothing else."""
+"""Providers that serve their own models and nothing else."""
 _MARKED_PROVIDERS = {"anthropic", "bedrock", "vertex_ai", "azure_ai", "databricks", *_THROUGH} - {"github_copilot"}
 _EFFORT_FLAGS = {
     Effort.OFF: ("supports_none_reasoning_effort",),
@@ -66,12 +66,12 @@ class Prices:
     cache_write: float
     over: int = 0
     cache_write_hour: float | None = None
-    """For what the cache keeps for an hour; None where it costs the same."""
+    """For tokens the cache keeps for an hour; None where it costs the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known of a model. ``prices`` are in ascending order of ``over``, empty when unknown.
+    """The facts known of a model. ``prices`` are in ascending order of ``over``, empty when unknown.
 
     ``origin`` says where the window comes from. ``cache_marks``: the provider takes Anthropic's cache marks.
     """
@@ -86,9 +86,9 @@ class ModelInfo:
     reasoning: bool = False
     cache_marks: bool = False
     efforts: tuple[Effort, ...] = tuple(Effort)
-    """The levels of thinking it can be told to use; of a model nothing is known of all there are."""
+    """The levels of thinking it can be asked for; of an unknown model all there are."""
     max_effort: Literal["xhigh", "max"] = "xhigh"
-    """What OpenAI's format calls its highest level."""
+    """The name of its highest level in OpenAI's format."""
     responses_only: bool = False
     """Answers OpenAI's Responses only, not chat completions."""
     without_tools: bool = False
@@ -122,7 +122,7 @@ class ModelInfo:
 class Catalog:
     """Everything known of models.
 
-    ``environ`` may name other addresses than the providers' own, ``served`` is what servers said. ``path`` is the file
+    ``environ`` may name other addresses than the providers' own, ``served`` are servers' answers. ``path`` is the file
     to read instead of the list that is shipped, for tests.
     """
 
@@ -142,7 +142,7 @@ class Catalog:
         self._rows = PriceList(path)
         self._infos: dict[str, ModelInfo] = {}
         self.served = served or ServedModels()
-        """What servers said of their models; whoever adds to it calls ``forget``."""
+        """Servers' answers about their models; whoever adds to it calls ``forget``."""
         self.addresses = Addresses(self._environ, self.settings, self._providers)
         """Where requests go."""
 
@@ -152,11 +152,11 @@ class Catalog:
         self.forget()
 
     def forget(self) -> None:
-        """Look everything up anew: a server was asked."""
+        """Forget all facts looked up: a server was asked."""
         self._infos.clear()
 
     def info(self, model: str) -> ModelInfo:
-        """Return what is known of a model; one that nothing is known of gets an assumed window."""
+        """Return the facts known of a model; an unknown one gets an assumed window."""
         known = self._infos.get(model)
         if known is None:
             known = self._infos[model] = self._build(model)
@@ -165,7 +165,7 @@ class Catalog:
     def models(self, *, today: date | None = None) -> list[ModelInfo]:
         """Return the models one can chat with, the user's own first, then by name.
 
-        Of a provider whose server was asked those are what it said it has. What is out of service is left out.
+        Of a provider whose server was asked those are the ones it named. Models out of service are left out.
         """
         day = (today or datetime.now(UTC).date()).isoformat()
         answered = {
@@ -191,11 +191,11 @@ class Catalog:
         return own + [self.info(model_id) for model_id in sorted(ids - set(self.settings))]
 
     def can_chat(self, name: str) -> bool:
-        """Tell whether nothing is known of a model that speaks against chatting with it: it doesn't embed or draw."""
+        """Return whether nothing is known of a model that speaks against chatting with it: it doesn't embed or draw."""
         return spelled(name) not in self._rows.closed
 
     def knows(self, model: str) -> bool:
-        """Tell whether anything is known of a model that goes by exactly this name where it is asked."""
+        """Return whether anything is known of a model that goes by exactly this name where it is asked."""
         if model in self.settings or self._served(model) is not None or self._exact(model) is not None:
             return True
         # At a host of many, or behind a gateway, a model may be another's than its provider's.
@@ -215,7 +215,7 @@ class Catalog:
         return list(dict.fromkeys(close))[:limit]
 
     def judge(self, model: str) -> NameVerdict:
-        """Return what can be said of a name. It may read the price list: not while the user types."""
+        """Return the verdict on a name. It may read the price list: not while the user types."""
         model = model.strip()
         prefix, slash, name = model.partition("/")
         # A server of the user's alone knows its names.
@@ -226,7 +226,7 @@ class Catalog:
         return NameVerdict(model, NameStanding.NEW if exists else NameStanding.IMPOSSIBLE, tuple(self.similar(model)))
 
     def require(self, model: str) -> str:
-        """Return what to warn of when a model is used, "" when there is nothing.
+        """Return a warning for the use of a model, "" when there is none.
 
         Raises:
             UnknownModelError: it can't be used.
@@ -237,7 +237,7 @@ class Catalog:
         return verdict.sentence
 
     def provider(self, model: str) -> str:
-        """Return the id of a model's provider: its prefix, or what the catalog says of a bare name."""
+        """Return the id of a model's provider: its prefix, or the catalog's of a bare name."""
         prefix, slash, _name = model.partition("/")
         row = None if slash else self._rows.get(model)
         if row is not None:
@@ -293,7 +293,7 @@ class Catalog:
         return {**related, **{key: value for key, value in (exact or {}).items() if value is not None}}
 
     def _served(self, model: str) -> ServedModel | None:
-        """Return what a model's server said of it; a private one that has one model serves it under every name."""
+        """Return the server's facts of a model; a private one that has one model serves it under every name."""
         url = self.place(model).url
         answer = self.served.answer(url) if url else None
         models = answer.models if answer is not None else {}
@@ -312,7 +312,7 @@ class Catalog:
         maker = maker_of(spelling)
         is_own = maker is None or maker.open or provider_of(provider).local_url is not None
         if is_own and is_private(place.url):
-            # It runs with whatever window somebody gave it when he started it.
+            # It runs with whatever window it was started with.
             info = replace(info, context_window=min(info.context_window, ASSUMED_WINDOW), max_output=None)
             info = replace(info, prices=(), origin="assumed")
         info = replace(info, cache_marks=self._takes_marks(model, provider))
@@ -332,7 +332,7 @@ class Catalog:
         )
 
     def _takes_marks(self, model: str, provider: str) -> bool:
-        """Tell whether a model takes Anthropic's cache marks: by its provider, or by the format it is spoken to in."""
+        """Return whether a model takes Anthropic's cache marks: by its provider, or by its format."""
         tables = (self.settings.get(model), self._providers.get(provider))
         chosen = next((table.wire for table in tables if table is not None and table.wire), None)
         wire = chosen or provider_of(provider).wire_of(name_of(model))
@@ -415,7 +415,7 @@ def _overlaid(
     origin: Origin,
     prices: tuple[Prices, ...],
 ) -> ModelInfo:
-    """Return what is known of a model with what its server or the settings name of it."""
+    """Return the facts known of a model with those its server or the settings name."""
     names = ("max_output", "vision", "tools", "reasoning")
     named = {name: value for name in names if (value := getattr(said, name)) is not None}
     return replace(

@@ -1,4 +1,4 @@
-"""How each Claude model is told to think: what differs from model to model in Anthropic's Messages format.
+"""How each Claude model is asked to think: its differences in Anthropic's Messages format.
 
 Sources: platform.claude.com/docs, "Thinking", "Effort", "Preserved thinking" and the "What's new" page of each model;
 docs.aws.amazon.com, "Adaptive thinking". A model is found by its family and version in any spelling of its name; a
@@ -18,10 +18,10 @@ _ADAPTIVE_LEVELS = (Effort.LOW, Effort.MEDIUM, Effort.HIGH, Effort.MAX)
 
 @dataclass(frozen=True, slots=True)
 class Claude:
-    """What one generation of Claude models takes.
+    """The parameters one generation of Claude models takes.
 
     ``style``: ``adaptive`` models decide how much to think and are given an effort, ``budget`` models are given tokens,
-    ``none`` don't think. ``off`` is what turns thinking off: "" leaves it out of the request, None can't be turned off.
+    ``none`` don't think. ``off`` turns thinking off: "" leaves it out of the request, None can't be turned off.
     ``thinks``: it does so unasked. ``bound``: thinking that goes back is checked against everything before it.
     """
 
@@ -30,7 +30,7 @@ class Claude:
     thinks: bool = False
     bound: bool = False
     interleaved: bool = False
-    """Thinks between calls only if a beta header asks for it; adaptive models do so by themselves."""
+    """Thinks between calls only if a beta header asks for it; adaptive models do so unasked."""
 
     @property
     def efforts(self) -> tuple[Effort, ...]:
@@ -90,7 +90,7 @@ _FIRST = re.compile(r"claude-(?:v?[12]\b|instant)")
 
 @lru_cache(maxsize=256)
 def claude(name: str) -> Claude | None:
-    """Return what a model takes, by its name in any spelling; None when it is no Claude."""
+    """Return a model's parameters, by its name in any spelling; None when it is no Claude."""
     name = name.lower()
     if "claude" not in name:
         return None

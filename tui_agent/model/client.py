@@ -37,12 +37,12 @@ _REFUSED = {400, 422}
 _ANSWER_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens"})
 _EFFORT = LazyPattern(r"reasoning[._]?effort", re.IGNORECASE)
 _VALUES = LazyPattern(r"(?:supported|allowed|invalid|permitted) values?|must be one of|expected one of", re.IGNORECASE)
-"""A field is known, but not what it says."""
+"""A field is known, but not its value."""
 
 
 @dataclass(slots=True)
 class _Learnt:
-    """What a server refused of a model's requests since the program started; it isn't sent again."""
+    """Parts of a model's requests a server refused since the program started; they aren't sent again."""
 
     reasoning: bool = False
     """It refuses to be asked for reasoning."""
@@ -58,7 +58,7 @@ class _Learnt:
 
 @dataclass(slots=True)
 class _Attempt:
-    """One request on its way: what was made of it, and how it failed."""
+    """One request on its way: the call made of it, and how it failed."""
 
     request: ModelRequest
     route: Route
@@ -93,7 +93,7 @@ class ProviderClient:
 
     @property
     def hosted(self) -> "HostClient":
-        """What goes through litellm; its process isn't there before it is needed."""
+        """The client for litellm; its process isn't there before it is needed."""
         if self._hosted is None:
             from tui_agent.model.hosted.client import HostClient
 
@@ -102,7 +102,7 @@ class ProviderClient:
         return self._hosted
 
     def warm(self, model: str) -> None:
-        """Load what a request to a model needs, without waiting for it."""
+        """Get ready for a request to a model, without waiting for it."""
         if self._router.wire(model) is None:
             self.hosted.warm()
         elif self._warming is None:
@@ -112,7 +112,7 @@ class ProviderClient:
         http = await asyncio.shield(self._load())
         from tui_agent.model.wires.wire import WireFailure
 
-        # What is wrong is told to the request that meets it.
+        # An error is reported by the request that meets it.
         with contextlib.suppress(ModelError, WireFailure):
             route = self._router.route(model)
             if route.wire is not None:
@@ -131,7 +131,7 @@ class ProviderClient:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Stream the answer to a request.
 
-        What a server refuses and can be done without is left out and the request sent once more, before anything was
+        A part a server refuses and can be done without is left out and the request sent once more, before anything was
         answered: reasoning that is sent back (a conversation must not end because of a signature), a field it doesn't
         know, a format it hasn't. So is a request after a 401, with a new token, where the user is signed in with one.
 
@@ -162,7 +162,7 @@ class ProviderClient:
                 return
 
     async def _renew(self, model: str, refused: str = "") -> bool:
-        """Have a token renewed that ends soon or was refused; tell whether there is another now.
+        """Have a token renewed that ends soon or was refused; return whether there is another now.
 
         Raises:
             ModelError: the user has to sign in again, or the provider can't be reached.
@@ -237,13 +237,13 @@ class ProviderClient:
                     yield event
 
     def _load(self) -> "asyncio.Task[Http]":
-        """Import what sends requests, once, in a thread: it takes a tenth of a second."""
+        """Import the HTTP client, once, in a thread: it takes a tenth of a second."""
         if self._loading is None:
             self._loading = asyncio.create_task(asyncio.to_thread(_open, self._router.environ))
         return self._loading
 
     def _learn(self, error: ModelError, attempt: _Attempt) -> bool:
-        """Note what a server refused, for the next attempt and later ones; False where nothing can be left out."""
+        """Note a server's refusal, for the next attempt and later ones; False where nothing can be left out."""
         learnt = self._learnt.setdefault(_place(attempt.route), _Learnt())
         if attempt.route.wire == "responses" and attempt.route.is_elsewhere and error.status in _NOT_THERE:
             learnt.wire = "chat"
@@ -283,7 +283,7 @@ def _load_wire(name: WireName) -> "Wire":
 
 
 def _place(route: Route) -> tuple[str, str]:
-    """Return what a server's refusals belong to: they may differ from model to model."""
+    """Return the key of a server's refusals: they may differ from model to model."""
     return route.base_url, route.info.id
 
 
@@ -309,7 +309,7 @@ def _left(body: dict[str, Any], refused: set[str]) -> dict[str, Any]:
 
 
 def _names(text: str, name: str) -> bool:
-    """Tell whether a refusal names a field. A word that is no field's alone has to be marked as one."""
+    """Return whether a refusal names a field. A word that is no field's alone has to be marked as one."""
     if "_" in name or "." in name:
         words = name.split("_")
         camel = words[0] + "".join(word.title() for word in words[1:])

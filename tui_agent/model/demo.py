@@ -37,7 +37,7 @@ DEMO_MAX_OUTPUT = 2_048
 """Tokens of its longest answer."""
 
 ORDERS_A_MONTH = 115
-"""Lines of one file of orders: a little under what a single output may take of the demo's window."""
+"""Lines of one file of orders: a little under a single output's limit in the demo's window."""
 
 MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -105,7 +105,7 @@ class DemoClient:
         """Nothing is held."""
 
     def _usage(self, lines: tuple[bytes, ...], turn: "DemoTurn") -> Usage:
-        """Count the request; what it shares with the one before counts as read from the cache, as providers do."""
+        """Count the request; the part it shares with the one before counts as read from the cache, as providers do."""
         shared = 0
         for before, now in zip(self._cached, lines, strict=False):
             if before != now:
@@ -124,7 +124,7 @@ class DemoClient:
 
 
 def _tokens(lines: tuple[bytes, ...]) -> int:
-    """Count as the gauge does before it knows better, so that what is reported is what it showed."""
+    """Count as the gauge does before it knows better, so that the usage is what it showed."""
     sizes = first_calibration(DEMO_MODEL)
     return round(sum(sizes.apply(MESSAGE_TOKENS + rough_count(line.decode())) for line in lines))
 

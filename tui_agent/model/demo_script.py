@@ -1,4 +1,4 @@
-"""The demo model's script and the decision what comes next in it. Pure.
+"""The demo model's script and the choice of its next step. Pure.
 
 The script keeps no state of its own: where it is in a scenario is read from the request, so that it goes on after
 a resume, a retry, a branch or a denied permission. The ids of its own tool calls name the step they came from.
@@ -21,7 +21,7 @@ from tui_agent.session.entries import INTERRUPTED_OUTPUT
 
 _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTALL)
 _SUMMARISE = "handover note of a coding session"
-"""What is said to a model that is to summarise the conversation it is in."""
+"""Words to a model that is to summarise the conversation it is in."""
 _DENIED = re.compile(r"\b(denied|declined|rejected|did not allow|not allowed|not run)\b", re.IGNORECASE)
 _CALL_ID = re.compile(r"demo_([a-z]+)_([a-z]+)_\d+_[0-9a-f]+")
 _DENIAL_LENGTH = 160
@@ -40,7 +40,7 @@ class DemoCall(_Data):
 
 
 class Branch(_Data):
-    """Where a step leads when its results fit: how they ended, what they hold, what they lack."""
+    """Where a step leads when its results fit: how they ended, texts they hold, texts they lack."""
 
     result: Literal["denied"] | None = None
     contains: str | None = None
@@ -57,7 +57,7 @@ class Branch(_Data):
 
 
 class DemoStep(_Data):
-    """One answer: what is thought and said, and the calls made with it. ``next`` is the step below when None."""
+    """One answer: its thinking and text, and the calls made with it. ``next`` is the step below when None."""
 
     name: str = Field(pattern="^[a-z]+$")
     think: str = ""
@@ -119,7 +119,7 @@ def load_script() -> DemoScript:
 
 @dataclass(frozen=True, slots=True)
 class DemoTurn:
-    """What the demo model answers to one request."""
+    """The demo model's answer to one request."""
 
     text: str
     thinking: str = ""
@@ -185,7 +185,7 @@ def _continued(script: DemoScript, messages: tuple[Message, ...], called: int) -
 
 
 def _chosen(script: DemoScript, prompt: Message) -> Scenario:
-    """Return the scenario for a message; its last part is what was typed, attachments come before."""
+    """Return the scenario for a message; its last part is the typed text, attachments come before."""
     typed = next((part.text for part in reversed(prompt.content) if isinstance(part, ContentText)), "")
     for text in (_unwrapped(typed), prompt.text):
         for scenario in script.scenarios:
@@ -213,7 +213,7 @@ def _addressed(script: DemoScript, messages: tuple[Message, ...], text: str) -> 
 
 
 def _unwrapped(text: str) -> str:
-    """Return what the user wrote: the paragraphs between those that say when it was sent and what to do with it."""
+    """Return the user's words: the paragraphs between those on when it was sent and how to treat it."""
     found = _REMINDER.fullmatch(text)
     if found is None:
         return text

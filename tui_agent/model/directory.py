@@ -1,4 +1,4 @@
-"""What is known of models: the catalog and the user's settings, and what was learnt by using them.
+"""The facts known of models: the catalog and the user's settings, and those learnt by using them.
 
 Learnt are calibrations of token estimates, windows that providers named when they refused a request, and
 which servers insist on alternating roles. All are kept in one small JSON file beside the sessions.
@@ -32,23 +32,23 @@ _ASKED_AGAIN = 60.0
 
 
 class LearntModels(BaseModel):
-    """What the file holds, by model. Windows are tokens."""
+    """The content of the file, by model. Windows are tokens."""
 
     model_config = ConfigDict(defer_build=True)
 
     token_sizes: dict[str, dict[str, float]] = Field(default_factory=dict)
-    """What one counted token stands for, by class of characters."""
+    """Tokens that one counted token stands for, by class of characters."""
     windows: dict[str, int] = Field(default_factory=dict)
     contradicted: dict[str, int] = Field(default_factory=dict)
-    """What was known of a window when another was learnt. A server that says something else now has changed."""
+    """The window known when another was learnt. A server that names another now has changed."""
     alternating: tuple[str, ...] = ()
     """Models whose servers insist on alternating roles."""
 
 
 class CatalogDirectory:
-    """What is known of models.
+    """The facts known of models.
 
-    ``path`` None keeps what is learnt in memory only. ``wire_of`` says which format a model is spoken to in, ``keys``
+    ``path`` None keeps learnt facts in memory only. ``wire_of`` says which format a model is spoken to in, ``keys``
     returns the keys of the servers to ask. Without ``exact_counts`` no encoding is loaded as long as a rule of thumb
     will do.
     """
@@ -75,7 +75,7 @@ class CatalogDirectory:
         self._bounds: dict[str, int] = {}
 
     async def refresh(self, model: str) -> None:
-        """Ask a server on this machine or its network what it says of a model now; at most once in ``_ASKED_AGAIN``.
+        """Ask a server on this machine or its network for its facts of a model; at most once in ``_ASKED_AGAIN``.
 
         Not where the settings say how large the window is.
         """
@@ -97,7 +97,7 @@ class CatalogDirectory:
         return self.with_learnt(self._catalog.info(model))
 
     def with_learnt(self, info: ModelInfo) -> ModelInfo:
-        """Return what is known of a model with the window learnt from an overflow where that is the smaller."""
+        """Return a model's facts with the window learnt from an overflow where that is the smaller."""
         served = self._served(info.id)
         known = [size for windows in (self._learnt.windows, self._bounds) if (size := windows.get(served)) is not None]
         if self._learnt.contradicted.get(served, info.context_window) != info.context_window:
@@ -169,12 +169,12 @@ class CatalogDirectory:
         return True
 
     def _spoken(self, model: str) -> str:
-        """Return what counts belong to: the model where it is served, in the format it is spoken to in."""
+        """Return the key of counts: the model where it is served, in the format it is spoken to in."""
         wire = self._wire_of(model)
         return f"{self._served(model)} as {wire}" if wire else self._served(model)
 
     def _served(self, model: str) -> str:
-        """Return what a server's refusals belong to: the model, at an address the user named only there."""
+        """Return the key of a server's refusals: the model, at an address the user named only there."""
         place = self._catalog.place(model)
         return f"{model} at {plain_url(place.url)}" if place.source else model
 

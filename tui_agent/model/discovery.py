@@ -1,4 +1,4 @@
-"""Asks model servers what they have, names, windows, abilities, prices, and whether they take a key.
+"""Asks model servers for their models, names, windows, abilities, prices, and whether they take a key.
 
 Asked are, when the user lists or picks models, the servers the user set up and the gateways whose models no file knows;
 a server on this machine or its network also when a session works with its model; the servers that usually listen on
@@ -74,7 +74,7 @@ class ServerReply:
 
 
 def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Server]:
-    """Return the servers that know what the catalog can't: those the user set up, and gateways to others' models.
+    """Return the servers that know more than the catalog: those the user set up, and gateways to others' models.
 
     ``models`` are those of the settings and the one in use.
     """
@@ -105,7 +105,7 @@ def request_headers(provider: Provider, key: Key | None) -> dict[str, str]:
 
 
 async def refresh(asked: Iterable[Server], served: ServedModels, *, seconds: float | None = None) -> list[ServerReply]:
-    """Ask servers side by side and keep what they say; what was known of one that is silent stays."""
+    """Ask servers side by side and keep their answers; earlier ones of a silent server stay."""
 
     async def one(server: Server) -> ServerReply:
         try:
@@ -210,7 +210,7 @@ async def _ollama(asker: _Asker, root: str) -> dict[str, ServedModel]:
     return {name: _of_ollama(name, answer) for name, answer in zip(names, shown, strict=True)}
 
 
-# -- what they say ------------------------------------------------------------------------------------------------
+# -- their answers -----------------------------------------------------------------------------------------------
 
 
 def _listed(row: dict[str, Any]) -> ServedModel | None:
@@ -220,7 +220,7 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
     limits = _table(row, "top_provider") | _table(row, "limits") | _table(row, "capabilities", "limits")
     meta = _table(row, "meta")
     sizes = (
-        row.get("loaded_context_length"),  # LM Studio: what it runs with
+        row.get("loaded_context_length"),  # LM Studio: the size it runs with
         row.get("max_model_len"),  # vLLM
         limits.get("context_length"),  # OpenRouter: of the best of its hosts
         row.get("context_length"),  # OpenRouter, Together, Fireworks
@@ -267,7 +267,7 @@ _VISION_WORDS = {"vision", "image"}
 _CALLS = {"tool-use", "tool_use", "tool_calls", "function_calling"}
 _THINKS = {"reasoning", "thinking"}
 _KINDS = {"language", "llm", "vlm", "chat", "model", "base", "text", "moderated", "completion"}
-"""What lists call the type of a model that answers in text; "model" is Anthropic's word for every one."""
+"""Type names in lists for models that answer in text; "model" is Anthropic's word for every one."""
 
 
 def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:
@@ -283,7 +283,7 @@ def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
-    """Return what llama.cpp says of the model it serves: the window of one request, and what its template takes."""
+    """Return llama.cpp's facts of the model it serves: the window of one request, and abilities of its template."""
     size = _count(_table(props, "default_generation_settings").get("n_ctx")) or _count(props.get("n_ctx"))
     said = {
         "window": size,
@@ -294,9 +294,9 @@ def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
-    """Return what Ollama says of a model. Without abilities it is an old version, whose models all chat.
+    """Return Ollama's facts of a model. Without abilities it is an old version, whose models all chat.
 
-    The window is the size a model file sets, else what the model can do, kept small: memory grows with it.
+    The window is the size a model file sets, else the model's own, kept small: memory grows with it.
     """
     set_size = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
     info = _table(shown, "model_info")
@@ -329,7 +329,7 @@ def _first(values: Iterable[Any], read: Callable[[Any], _Found | None]) -> _Foun
 
 
 def _count(value: object, least: int = _SMALLEST_WINDOW) -> int | None:
-    """Return a number of tokens; what is smaller than any window is none."""
+    """Return a number of tokens; a number smaller than any window is none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if least <= value < 1e9 else None
@@ -363,9 +363,9 @@ class Trial:
 
 
 async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Trial:
-    """Try a key with the cheapest request there is: the provider's list of models, or what its table names.
+    """Try a key with the cheapest request there is: the provider's list of models, or the path its table names.
 
-    Some show that to anyone. So it is asked for without the key as well: only what is refused then says something.
+    Some show that to anyone. So it is asked for without the key as well: only a refusal then says something.
     """
     name, secret = provider.name, secret.strip()
     if not (secret.isascii() and secret.isprintable()) or not secret or " " in secret:
@@ -375,8 +375,8 @@ async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Tri
     failure = await _refusal_of(provider, place, secret)
     if failure is None:
         public = await _refusal_of(provider, place, "") is None
-        told = f"{name} answers without a key too, so it was not tried. {_LATER}"
-        return Trial("unknown", told) if public else Trial("accepted", f"{name} accepts the key.")
+        untried = f"{name} answers without a key too, so it was not tried. {_LATER}"
+        return Trial("unknown", untried) if public else Trial("accepted", f"{name} accepts the key.")
     if failure.status in _NO_SUCH_PATH:
         return Trial("unknown", f"{name} has no list of models to try the key with. {_LATER}")
     target = Target("", name, split(place.url).netloc.rpartition("@")[2], "it may be cut off, or of another provider")
@@ -432,8 +432,8 @@ async def discover(
 ) -> list[LocalServer]:
     """Return the servers that answer, with their models; those set up by the user first.
 
-    ``own`` are the models of the settings; those with a ``base_url`` are asked for there. ``catalog`` knows what only
-    looks like a model one can chat with, and keeps what servers say.
+    ``own`` are the models of the settings; those with a ``base_url`` are asked for there. ``catalog`` knows which
+    models one can't chat with, and keeps servers' answers.
     """
     known = catalog or Catalog()
     set_up: dict[str, list[str]] = {}

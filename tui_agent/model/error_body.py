@@ -1,4 +1,4 @@
-"""Reads an error body: what it says to a person and to a program, and that a request doesn't fit the context window.
+"""Reads an error body: its words, its codes for programs, and that a request doesn't fit the context window.
 
 Texts about the window are those of the providers' own APIs, collected from their documentation and from public
 reports; the tests hold one of each.
@@ -110,18 +110,18 @@ _SENT = tuple(
 _ANSWER = LazyPattern(
     rf"{_NUMBER} (?:in the (?:completion|output)|of (?:the )?output)|max_(?:new_)?tokens\W+{_NUMBER}", re.IGNORECASE
 )
-"""The room for the answer, which some providers add to what was sent."""
+"""The room for the answer, which some providers add to the tokens sent."""
 _TOOLS = LazyPattern(rf"{_NUMBER} of tool input", re.IGNORECASE)
 
 _SMALLEST_WINDOW = 256
-"""A number below it is not a window: some texts name what is too much instead."""
+"""A number below it is not a window: some texts name the excess instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
     """The request doesn't fit. ``window`` and ``sent`` are tokens, when the provider named them.
 
-    ``per_minute`` is the account's limit of tokens per minute when that, not the window, is what is too small.
+    ``per_minute`` is the account's limit of tokens per minute when that, not the window, is too small.
     """
 
     window: int | None = None
@@ -141,7 +141,7 @@ def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> 
         limit, requested = _int(match[1]), _int(match[2])
         return Overflow(None, requested, limit) if limit and requested > limit else None
     if not _OVERFLOW.search(text):
-        # What is too large by bytes (mostly images) fails for the same reason and is helped by the same cure.
+        # A request too large by bytes (mostly images) fails for the same reason and is helped by the same cure.
         return Overflow() if status == 413 else None
     sizes = (_int(match[1]) for pattern in _WINDOW if (match := pattern.search(text)))
     window = next(sizes, None)
@@ -149,7 +149,7 @@ def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> 
 
 
 def _sent(text: str) -> int | None:
-    """Return the tokens of the request alone, as far as the text tells them."""
+    """Return the tokens of the request alone, as far as the text names them."""
     for place, pattern in enumerate(_SENT):
         if match := pattern.search(text):
             sent = _int(match[1])
@@ -179,7 +179,7 @@ _LEVELS = 4
 
 @dataclass(frozen=True, slots=True)
 class ErrorBody:
-    """What an error says. ``words`` is the innermost message, ``codes`` its names for programs, outermost first.
+    """The parts of an error. ``words`` is the innermost message, ``codes`` its names for programs, outermost first.
 
     Codes are in lower case, letters and digits only: ``rate_limit_exceeded`` is ``ratelimitexceeded``. ``status`` is
     the number that stands in the body where an error has no status line of its own: in the middle of a stream.
@@ -191,7 +191,7 @@ class ErrorBody:
 
 
 def read_body(text: str) -> ErrorBody:
-    """Return what an error text says, without class names, byte literals, JSON and HTML around it."""
+    """Return the parts of an error text, without class names, byte literals, JSON and HTML around it."""
     text = text.strip()
     codes: list[str] = []
     status: int | None = None
@@ -258,7 +258,7 @@ def _message_of(data: dict[str, Any], text: str) -> str:
         return error
     inner = _inner(data)
     words = [inner.get("message") or inner.get("detail") or inner.get("msg") or data.get("message")]
-    # OpenRouter hides what the provider behind it said.
+    # OpenRouter hides the words of the provider behind it.
     words.append(as_dict(inner.get("metadata")).get("raw"))
     code = next((str(inner[key]) for key in ("code", "type", "status") if isinstance(inner.get(key), str)), "")
     message = " ".join(word if isinstance(word, str) else json.dumps(word) for word in words if word)

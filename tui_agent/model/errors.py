@@ -1,4 +1,4 @@
-"""What a failed call means: its kind, one sentence for a person, whether and when it is tried again, the window.
+"""The meaning of a failed call: its kind, one sentence for a person, whether and when it is tried again, the window.
 
 litellm maps errors to classes of its own, and some facts get lost: a refused connection becomes a status 500, 529
 becomes 500, 413 becomes 400. The exception it was made from still hangs on the chain, so the chain is asked.
@@ -65,7 +65,7 @@ def describe(error: BaseException, secrets: Iterable[str] = ()) -> dict[str, Any
         status = next((number for number in numbers if isinstance(number, int) and 400 <= number < 600), None)
         texts = [str(getattr(each, "message", None) or each) for each in chain]
         facts, text = {"status": status, "headers": {}}, next((text for text in texts if "{" in text), texts[0])
-    # litellm appends tracebacks to some messages, and repeats others as what they were made from.
+    # litellm appends tracebacks to some messages, and repeats others as their origin.
     text = text.partition("\nTraceback (most recent call last)")[0].partition(" Original exception: ")[0]
     return {**facts, "text": redact(text[:_TEXT_LENGTH], secrets)}
 
@@ -238,14 +238,14 @@ _CODES: dict[ErrorKind, frozenset[str]] = {
         "timeout", "timeouterror", "requesttimeout", "deadlineexceeded", "modeltimeoutexception",
     }),
 }  # fmt: skip
-"""What providers' own names for errors mean. Names that several kinds share (``invalid_request_error``,
+"""Kinds of errors by providers' own names. Names that several kinds share (``invalid_request_error``,
 ``INVALID_ARGUMENT``, ``RESOURCE_EXHAUSTED``) say nothing; there status and wording decide."""
 
 _UNUSABLE_SAMPLE = frozenset({
     "toolusefailed", "outputparsefailed", "jsonvalidatefailed",
     "malformedfunctioncall", "unexpectedtoolcall", "malformedresponse",
 })  # fmt: skip
-"""Groq's and Google's names for what their model wrote and they could not read themselves.
+"""Groq's and Google's names for output of their model that they could not read themselves.
 
 Asked again, the model writes something else."""
 
@@ -301,7 +301,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What is known of a call that failed, as the model host reports it.
+    """The facts known of a call that failed, as the model host reports it.
 
     ``text`` is the provider's or the library's words, ``seconds`` how long was waited when time ran out.
     """
@@ -361,7 +361,7 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
 
 
 def concerns(error: ModelError, what: Literal["reasoning", "roles"]) -> bool:
-    """Tell what a request was refused for.
+    """Return whether a request was refused for this reason.
 
     ``reasoning`` that was sent back: the same call may pass without. ``roles``: the server's chat template refuses two
     messages of one role in a row.
@@ -381,7 +381,7 @@ def _kind_by_code(body: ErrorBody, status: int | None) -> ErrorKind | None:
         if kind is ErrorKind.OVERLOADED and status is not None and status < 500:
             continue  # some servers call each of their errors that
         if kind is ErrorKind.AUTH and _QUOTA.search(body.words):
-            continue  # xAI forbids what isn't paid for
+            continue  # xAI forbids unpaid use
         if kind is ErrorKind.NOT_FOUND and _ITEM.search(body.words):
             return ErrorKind.INVALID_REQUEST
         return kind
@@ -482,7 +482,7 @@ _BROKEN_CONNECTIONS: dict[Cause, str] = {
 # -- trying again -------------------------------------------------------------------------------------------
 
 RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST})
-"""Failures that may pass by themselves. Everything else fails the same way again."""
+"""Failures that may pass on their own. Everything else fails the same way again."""
 
 LOADING_DELAY, LOADING_PATIENCE = 2.0, 900.0
 """Seconds between two looks at a server that loads a model, and how long it may take."""

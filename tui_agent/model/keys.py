@@ -22,7 +22,7 @@ class Keys:
     """Finds the key of a provider or model.
 
     A model's own setting counts before its provider's, the configuration before the provider's usual variables, these
-    before a login: what was said for fewer requests counts before what was said for more.
+    before a login: a setting for fewer requests counts before one for more.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Keys:
         return self._of(settings.api_key_env) if settings.api_key_env else None
 
     def _of(self, variable: str) -> Key | None:
-        """Return a variable's key. What was read from a file often has the end of its line."""
+        """Return a variable's key. One read from a file often has the end of its line."""
         value = self._environ.get(variable, "").strip()
         return Key(SecretStr(value), variable) if value else None
 
@@ -80,7 +80,7 @@ class Keys:
         return found
 
     def parameters(self, provider: Provider) -> dict[str, str]:
-        """Return what the environment says of a provider besides its key, as litellm names it."""
+        """Return a provider's parameters in the environment besides its key, as litellm names them."""
         values = {
             name: next((self._environ[variable] for variable in variables if self._environ.get(variable)), None)
             for name, variables in provider.variables.items()

@@ -40,7 +40,7 @@ class LoginError(UserFacingError):
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """What a provider lets the user in with: a lasting key, or a token and what it is renewed with."""
+    """A key to a provider: a lasting one, or a token and the one that renews it."""
 
     key: str = field(repr=False)
     refresh: str = field(default="", repr=False)
@@ -65,7 +65,7 @@ def system_keyring() -> Keyring | None:
         backend: Any = import_module("keyring").get_keyring()
         # Below 1 are the one that always fails and those that keep secrets in plain files.
         is_safe = backend.priority >= 1
-    except Exception as error:  # noqa: BLE001 - what backends raise is theirs; without one there is the file
+    except Exception as error:  # noqa: BLE001 - backends raise errors of their own; without one there is the file
         log.warning("The keyring can't be used: %s", type(error).__name__)
         return None
     return backend if is_safe else None
@@ -138,7 +138,7 @@ class Logins:
             try:
                 if keyring is not None:
                     keyring.delete_password(_SERVICE, provider)
-            except Exception as error:  # noqa: BLE001 - what backends raise is theirs
+            except Exception as error:  # noqa: BLE001 - backends raise errors of their own
                 why = f"The keyring keeps the key of {provider}: {type(error).__name__}. Remove it there."
                 raise LoginError(why) from None
             self._write(kept)
@@ -146,7 +146,7 @@ class Logins:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait until no other program renews a token: the provider takes what renews it only once.
+        """Wait until no other program renews a token: the provider takes a renewal token only once.
 
         Raises:
             LoginError: another one does not come to an end.
@@ -209,7 +209,7 @@ class Logins:
             keyring, key = self._find_keyring(), None
             try:
                 key = keyring.get_password(_SERVICE, provider) if keyring is not None else None
-            except Exception as error:  # noqa: BLE001 - what backends raise is theirs
+            except Exception as error:  # noqa: BLE001 - backends raise errors of their own
                 log.warning("The keyring does not give the key of %s: %s", provider, type(error).__name__)
             self._from_keyring[provider] = key or ""
         return self._from_keyring[provider]

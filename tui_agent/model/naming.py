@@ -1,4 +1,4 @@
-"""Names of models: what gateways, clouds and hosts write differently for one model, and which name is surely a slip.
+"""Names of models: the spellings of gateways, clouds and hosts for one model, and which name is surely a slip.
 
 A name is matched as a whole: ``gpt-5-mini`` is never taken for ``gpt-5``.
 """
@@ -101,7 +101,7 @@ class UnknownModelError(ValueError):
 
 
 class NameStanding(StrEnum):
-    """What can be said of a name without asking its provider."""
+    """The standing of a name without asking its provider."""
 
     KNOWN = "known"
     """In the catalog, set up by the user, or on a server of theirs."""
@@ -113,7 +113,7 @@ class NameStanding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NameVerdict:
-    """What is thought of a name. ``similar`` are models that may have been meant."""
+    """The verdict on a name. ``similar`` are models that may have been meant."""
 
     model: str
     standing: NameStanding
@@ -121,7 +121,7 @@ class NameVerdict:
 
     @property
     def sentence(self) -> str:
-        """What to tell the user; "" of a known model."""
+        """The message for the user; "" for a known model."""
         meant = f" Did you mean {' or '.join(self.similar)}?" if self.similar else ""
         match self.standing:
             case NameStanding.KNOWN:

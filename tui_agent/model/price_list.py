@@ -27,7 +27,7 @@ _SHORTEST = 2
 class PriceList:
     """The rows of models one can chat with.
 
-    ``path`` is the file to read instead of ``PRICES``, ``corrections`` what is laid over it: for tests. A program asks
+    ``path`` is the file to read instead of ``PRICES``, ``corrections`` the one laid over it: for tests. A program asks
     for one model or two, whose rows are found in the text; decoding all of them takes longer than a start may.
     """
 
@@ -79,8 +79,8 @@ class PriceList:
     def corrections(self) -> dict[str, Any]:
         """The tables of the corrections.
 
-        Each ``family`` has a ``pattern`` and a row's fields: what a model has at least that only its family is known
-        of.
+        Each ``family`` has a ``pattern`` and a row's fields: the minimum for a model of which only the
+        family is known.
         """
         if self._corrections is None:
             return {}
@@ -118,7 +118,7 @@ def _by_spelling(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def can_chat(row: Row) -> bool:
-    """Tell whether a row is of a model that answers in text; some that only embed have a window of no tokens."""
+    """Return whether a row is of a model that answers in text; some that only embed have a window of no tokens."""
     answers = row.get("supported_output_modalities") or ["text"]
     return (
         row.get("mode") in _CHAT

@@ -19,14 +19,14 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """More of what the model thinks."""
+    """More of the model's thinking."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallDelta:
-    """More of a tool call that is being written. ``index`` tells calls of one answer apart."""
+    """More of a tool call that is being written. ``index`` distinguishes calls of one answer."""
 
     index: int
     call_id: str
@@ -68,8 +68,8 @@ FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "pause"
 class Finished:
     """The last event of a stream that did not fail.
 
-    ``reasoning_blob`` is the provider's JSON for its reasoning, to be sent back byte for byte. ``note`` is what the
-    provider says of why it refused to answer, "" when it says nothing.
+    ``reasoning_blob`` is the provider's JSON for its reasoning, to be sent back byte for byte. ``note`` is the
+    provider's reason for refusing to answer, "" when it names none.
     """
 
     reason: FinishReason
@@ -81,7 +81,7 @@ ModelEvent = PromptProgress | TextDelta | ReasoningDelta | ToolCallDelta | ToolC
 
 
 class ErrorKind(StrEnum):
-    """Why a model call failed, as far as it changes what to do next."""
+    """Why a model call failed, as far as it changes the next step."""
 
     CONTEXT_OVERFLOW = "context_overflow"
     RATE_LIMIT = "rate_limit"
@@ -101,7 +101,7 @@ class ErrorKind(StrEnum):
 class ModelError(UserFacingError):
     """A model call failed.
 
-    ``message`` is one sentence for a person that says what to do. ``retry_after`` is seconds the provider asked
+    ``message`` is one sentence for a person with a remedy. ``retry_after`` is seconds the provider asked
     to wait. ``window`` and ``sent`` are the context window and the request in tokens, when an overflow error named
     them.
     """

@@ -1,4 +1,4 @@
-"""What is particular to each provider: its address and format, where its key comes from, what it does otherwise."""
+"""The particulars of each provider: its address and format, where its key comes from, its differences."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ Parameters = dict[str, tuple[str, ...]]
 """Parameters of litellm and the environment variables, in order, that they come from."""
 
 EffortField = Literal["reasoning_effort", "reasoning", "thinking", "enable_thinking", "chat_template", "none"]
-"""How a chat format is told how much to think.
+"""How a chat format says how much to think.
 
 ``reasoning_effort``: OpenAI's field. ``reasoning``: OpenRouter's object with effort. ``thinking``: an object whose type
 is enabled or disabled, and OpenAI's field beside it. ``enable_thinking``: a switch. ``chat_template``: the switch among
@@ -44,14 +44,14 @@ LEVELS: Mapping[Effort, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ChatFormat:
-    """What a provider's chat completions do otherwise than most. Sources are the providers' API references."""
+    """How a provider's chat completions differ from most. Sources are the providers' API references."""
 
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     effort: EffortField = "reasoning_effort"
     levels: Mapping[Effort, str] = field(default_factory=lambda: LEVELS)
-    """What it calls the levels of effort."""
+    """Its names for the levels of effort."""
     thinking: Mapping[str, object] = field(default_factory=dict)
-    """Further fields of the object ``thinking``, where effort is told by it."""
+    """Further fields of the object ``thinking``, where that carries the effort."""
     reasoning_back: ReasoningBack = "none"
     reasoning_required: bool = False
     """Refuses calls of tools that come back without any reasoning."""
@@ -62,7 +62,7 @@ class ChatFormat:
     cache_key_header: str = ""
     """The header that does."""
     asks_for_usage: bool = True
-    """Takes ``stream_options``, without which most tell no usage."""
+    """Takes ``stream_options``, without which most report no usage."""
     prompt_progress: bool = False
     """May take llama.cpp's ``return_progress``; other servers of one's own pass it over."""
     short_call_ids: bool = False
@@ -73,7 +73,7 @@ class ChatFormat:
 
 @dataclass(frozen=True, slots=True)
 class MessagesFormat:
-    """What a provider's Anthropic messages do otherwise."""
+    """How a provider's Anthropic messages differ."""
 
     betas: bool = False
     """Takes Anthropic's beta headers and the fields that go with them."""
@@ -83,12 +83,12 @@ class MessagesFormat:
 
 @dataclass(frozen=True, slots=True)
 class ResponsesFormat:
-    """What a provider's Responses take beyond the format itself. Sources are the providers' API references."""
+    """Extensions of a provider's Responses to the format itself. Sources are the providers' API references."""
 
     thinking: str = ""
     """Pattern of the models that think, known to the catalog or not; they hand out their reasoning encrypted."""
     summary: str = ""
-    """How detailed a summary of the reasoning is asked for; "" where one comes by itself."""
+    """How detailed a summary of the reasoning is asked for; "" where one comes unasked."""
     system: Literal["system", "developer", "instructions"] = "system"
     """Whose message the prompt's head is, or that it is a field beside the messages."""
     cache_key: bool = False
@@ -101,7 +101,7 @@ class ResponsesFormat:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where requests are posted: what a wire's path is appended to, and the query."""
+    """Where requests are posted: the base of a wire's path, and the query."""
 
     url: str
     query: Mapping[str, str] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class SignIn:
     """How an account is signed in to, as its provider documents it for other programs.
 
     ``gives``: OpenRouter answers any program with a lasting key of the user's. Others give OAuth's tokens, and only to
-    a client that somebody registered with them.
+    a client that was registered with them.
     """
 
     exchange: str
@@ -127,17 +127,17 @@ class SignIn:
     revoke: str = ""
     """Where tokens are given back (RFC 7009); "" where a program without a secret of its own can't."""
     apps_page: str = ""
-    """The page where the user takes away what they let a program do."""
+    """The page where the user takes a program's rights away."""
     gives: Literal["key", "tokens"] = "tokens"
     key_prefix: str = ""
-    """What the provider's keys begin with, so that a pasted key is not taken for a code."""
+    """The beginning of the provider's keys, so that a pasted key is not taken for a code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
     """A provider. ``keys`` are variables with its key, alternatives; a provider without any needs no key.
 
-    ``parameters`` are what else the environment says of it, by litellm's names; ``required`` names those without which
+    ``parameters`` are its other variables, by litellm's names; ``required`` names those without which
     nothing works: one of these, or ``api_base`` where it has no address of its own.
     """
 
@@ -172,14 +172,14 @@ class Provider:
     address: Callable[[str, str, WireName, Mapping[str, str]], Endpoint] | None = None
     """Makes an address from url, model, format and parameters, where it is not the same for all models."""
     model_name: Callable[[str], str] | None = None
-    """Makes the name the provider knows a model by, where it is not what stands behind the slash."""
+    """Makes the name the provider knows a model by, where it is not the text behind the slash."""
     empty_body_is_overflow: bool = False
     lists_models: bool = False
     """Its list of models says windows and prices, of many more than any file knows."""
     keys_page: str = ""
     """Where its users make keys."""
     key_path: str = "/models"
-    """What can be got with a key and not without, for nothing: by it a key is tried."""
+    """A path that needs a key and costs nothing: by it a key is tried."""
     sign_in: SignIn | None = None
     """How its users sign in instead of pasting a key; None where that is not offered to other programs."""
     sign_in_note: str = ""
@@ -188,10 +188,10 @@ class Provider:
     """A header that names the account, and where a token (RFC 7519) says it: a claim and its field."""
 
     def key_header(self, key: str, *, bearer: bool = False) -> dict[str, str]:
-        """Return what carries a key; ``bearer`` for a token that is sent as one whatever ``auth`` says."""
+        """Return the headers with a key; ``bearer`` for a token that is sent as one whatever ``auth`` says."""
         header, claim, name = self.account
-        told = claims_of(key).get(claim) if header else None
-        account = {header: str(told[name])} if isinstance(told, dict) and name in told else {}
+        claims = claims_of(key).get(claim) if header else None
+        account = {header: str(claims[name])} if isinstance(claims, dict) and name in claims else {}
         if bearer or self.auth == "bearer":
             return {"authorization": f"Bearer {key}", **account}
         return {self.auth: key, **account}
@@ -205,7 +205,7 @@ class Provider:
 
 
 def claims_of(token: str) -> dict[str, Any]:
-    """Return what a signed token says, unproven; nothing of one that is no such token."""
+    """Return a signed token's claims, unproven; nothing of one that is no such token."""
     try:
         claims = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
     except (ValueError, IndexError):
@@ -247,7 +247,7 @@ _OPENAI_THINKING = (
 )
 """OpenAI's models that think, whatever number the next has, and deployments named after them: all have Responses.
 
-What is called chat, or hears and draws, stays with chat completions.
+Models called chat, and those that hear and draw, stay with chat completions.
 """
 _OPENAI_RESPONSES = ResponsesFormat(
     thinking=_OPENAI_THINKING, summary="auto", system="developer", cache_key=True, images_in_results=True, compacts=True
@@ -492,7 +492,7 @@ _TABLE = (
         "https://api.z.ai/api/paas/v4",
         "ZAI_API_KEY",
         keys_page="https://z.ai/manage-apikey/apikey-list",
-        # Kept reasoning of earlier turns is what it advises for coding, and keeps its cache.
+        # It advises keeping reasoning of earlier turns for coding; that keeps its cache.
         chat=replace(_THINKING_BACK, thinking={"clear_thinking": False}),
     ),
     _chat("xiaomi_mimo", "Xiaomi MiMo", "https://api.xiaomimimo.com/v1", "XIAOMI_MIMO_API_KEY", chat=_THINKING_BACK),

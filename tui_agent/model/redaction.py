@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return the text without known secrets and without what looks like one; see ``secret_detector``."""
+    """Return the text without known secrets and lookalikes; see ``secret_detector``."""
     # Its patterns take longer to make than most modules to import, and nothing is redacted at a start.
     from tui_agent.secret_detector import remove_known, remove_secrets
 

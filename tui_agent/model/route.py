@@ -28,7 +28,7 @@ _FOR_LITELLM = {
     "timeout", "stream", "stream_options", "api_base", "base_url", "api_version", "extra_headers", "extra_query",
     "extra_body", "organization",
 }  # fmt: skip
-"""Options that say how to call, not what to put into the request."""
+"""Options of the call itself, not of the request's content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class Route:
     """The user named an address: it may not be the provider who answers there."""
     wire: WireName | None = None
     name: str = ""
-    """What the provider calls the model."""
+    """The provider's name for the model."""
     base_url: str = ""
-    """What a wire's path is appended to; no slash at its end."""
+    """The base of a wire's path; no slash at its end."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """The provider's and the user's own headers, without the key."""
     query: Mapping[str, str] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Router:
         self._addresses = Addresses(self.environ, self._models, self._providers)
 
     def signed_in(self, model: str) -> Provider | None:
-        """Return a model's provider where what counts for its requests is a login."""
+        """Return a model's provider where its requests use a login."""
         provider = provider_of(self._catalog.provider(model))
         key = self.keys.find(provider, model)
         return provider if key is not None and key.source == SOURCE else None
@@ -214,7 +214,7 @@ _PATHS = ("/chat/completions", "/responses", "/messages", "/api/chat")
 def wire_base(url: str, wire: WireName | None) -> str:
     """Return the address wires append their paths to, however much of a path the user wrote.
 
-    Anthropic's own variable, and what gateways tell to set it to, names an address without the version.
+    Anthropic's own variable, also as gateways have it set, names an address without the version.
     """
     url = url.rstrip("/")
     for path in _PATHS:
@@ -245,7 +245,7 @@ def _for_litellm(route: Route, settings: ModelSettings, environment: Mapping[str
     if route.headers:
         parameters["extra_headers"] = dict(route.headers)
     if provider.id == "ollama":
-        # Ollama cuts what is over its default of a few thousand tokens without a word, unless told the size.
+        # Ollama cuts a request to its default of a few thousand tokens without a word, unless given the size.
         parameters["num_ctx"] = route.info.context_window
     return parameters | settings.options
 

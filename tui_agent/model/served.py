@@ -1,4 +1,4 @@
-"""What model servers said of their models when they were asked, kept on disk with the time."""
+"""Model servers' answers about their models, kept on disk with the time."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ _DAY = 86_400.0
 
 
 class ServedModel(BaseModel):
-    """What a server says of one of its models; None where it says nothing. Sizes are tokens, prices dollars a token."""
+    """A server's facts of one of its models; None where it names none. Sizes are tokens, prices dollars a token."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -38,7 +38,7 @@ class ServedModel(BaseModel):
 
 
 class ServerAnswer(BaseModel):
-    """What a server said. ``asked`` is seconds since the epoch."""
+    """A server's answer. ``asked`` is seconds since the epoch."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -56,7 +56,7 @@ class LocalServer:
 
 
 class ServedModels:
-    """The answers by address. ``path`` None keeps them in memory only; what is private is in none of them."""
+    """The answers by address. ``path`` None keeps them in memory only; nothing private is in them."""
 
     def __init__(self, path: Path | None = None, *, now: Callable[[], float] = time.time) -> None:
         self._path = path
@@ -64,7 +64,7 @@ class ServedModels:
         self._answers: dict[str, ServerAnswer] | None = None
 
     def answer(self, url: str) -> ServerAnswer | None:
-        """Return what the server at an address said last, None when it was never asked or said nothing."""
+        """Return the last answer of the server at an address, None when it was never asked or gave none."""
         return self._known().get(plain_url(url))
 
     def age(self, url: str) -> str:

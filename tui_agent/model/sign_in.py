@@ -35,13 +35,13 @@ SECONDS = 600.0
 _DEVICE_SECONDS = 900.0
 """Seconds a code to enter is good for, where nobody says, and at most."""
 _INTERVAL = 5.0
-"""Seconds between two questions whether it was entered, where nobody says; what is added when asked to slow down."""
+"""Seconds between two questions whether it was entered, where nobody says; also added when asked to slow down."""
 _FASTEST = 0.05
 _REQUEST_SECONDS = 30.0
 
 
 class SignInError(UserFacingError):
-    """Signing in, or renewing what it gave, failed; ``kind`` says whether it can be tried again."""
+    """Signing in, or renewing a token, failed; ``kind`` says whether it can be tried again."""
 
     def __init__(self, message: str, kind: ErrorKind = ErrorKind.AUTH) -> None:
         super().__init__(message)
@@ -112,7 +112,7 @@ class BrowserSignIn:
         self._callback.give(values)
 
     async def login(self) -> Login:
-        """Wait for the user, then return what the provider gives.
+        """Wait for the user, then return the login.
 
         Raises:
             SignInError: the user refused or took too long, or the provider did not take the code.
@@ -178,7 +178,7 @@ class DeviceSignIn:
         raise SignInError(f"Enter the code at {self.url}, not here.")
 
     async def login(self) -> Login:
-        """Wait until the code was entered, then return what the provider gives.
+        """Wait until the code was entered, then return the login.
 
         Raises:
             SignInError: the user refused, or did not enter it as long as it was good.
@@ -214,13 +214,13 @@ class DeviceSignIn:
 
 
 async def renew(logins: Logins, provider: Provider, refused: str = "", now: Callable[[], float] = time.time) -> bool:
-    """Renew a token that ends soon or was ``refused``; tell whether there is another now.
+    """Renew a token that ends soon or was ``refused``; return whether there is another now.
 
-    Programs do so one after the other: the second finds what the first was given.
+    Programs do so one after the other: the second finds the token of the first.
 
     Raises:
         SignInError: the user has to sign in again, or the provider can't be reached.
-        LoginError: what was given can't be kept.
+        LoginError: the new token can't be kept.
     """
     async with logins.turn():
         login = await asyncio.to_thread(logins.find, provider.id)
@@ -241,7 +241,7 @@ async def renew(logins: Logins, provider: Provider, refused: str = "", now: Call
 
 
 async def renew_due(logins: Logins) -> None:
-    """Renew what ends soon, before servers are asked for their models. What fails, the next request will tell."""
+    """Renew tokens that end soon, before servers are asked for their models. The next request shows failures."""
     for name in logins:
         login, provider = await asyncio.to_thread(logins.find, name), PROVIDERS.get(name)
         if login is not None and provider is not None and login.is_due("", time.time()):
@@ -250,7 +250,7 @@ async def renew_due(logins: Logins) -> None:
 
 
 async def sign_out(provider: Provider, login: Login) -> str:
-    """Give tokens back; return a sentence on what is left for the user to do, "" for nothing."""
+    """Give tokens back; return a sentence on the rest for the user to do, "" for nothing."""
     how = provider.sign_in
     if how is None or not login.client:
         return ""
@@ -281,8 +281,8 @@ async def ask(provider: Provider, url: str, **body: Any) -> tuple[int, dict[str,
         raise SignInError(f"{provider.name} can't be reached: {failed.failure.text}", ErrorKind.NETWORK) from None
     except (httpx.HTTPError, OSError) as error:
         target = Target("", provider.name, urlsplit(url).netloc, "")
-        told = classify(Failure(**describe(error, hidden)), target, now=time.time())
-        raise SignInError(told.message, told.kind) from None
+        failure = classify(Failure(**describe(error, hidden)), target, now=time.time())
+        raise SignInError(failure.message, failure.kind) from None
     finally:
         await http.aclose()
     try:

@@ -30,7 +30,7 @@ _FENCED = LazyPattern(r"\s*```([\w-]*)[ \t]*\n(.*?)(?:\s*```\s*(?=\n|\Z)|\Z)", r
 _OPENING = LazyPattern(rf"\s*(?:{_TAG})\s*")
 _BETWEEN = LazyPattern(r"(?:\s|[;,]|</(?:(?:minimax:)?tool_calls?|tools|function_calls?|function|invoke)>)*")
 _LEAKED = LazyPattern(r"\s*(?:(?:<\|(?!python_tag|tool)\w+\|>|</s>|<end_of_turn>|<tool_response>).*)?\Z", re.DOTALL)
-"""Nothing, or what a server should have cut: a stop token, and the result the model imagined."""
+"""Nothing, or text a server should have cut: a stop token, and the result the model imagined."""
 _FUNCTION = LazyPattern(r"\s*<(?:function=|invoke name=)\"?([\w.:-]+)\"?>\s*")
 _PARAMETER = LazyPattern(
     r"\s*<parameter(?:=| name=\")([^>\n\"]+)\"?>\n?(.*?)\n?</parameter>"
@@ -60,7 +60,7 @@ _FORMAL = LazyPattern(
     r"|document\w*|your?|Hermes|Qwen|Mistral|Llama|answers?)\b",
     re.IGNORECASE,
 )
-"""Words that make a text one about calls unless it says what it is going to do."""
+"""Words that make a text one about calls unless it says its next step."""
 _INTENT = LazyPattern(
     r"\b(?:I(?:['’]ll|['’]m going to| will| am going to| need to| have to| must| want to| should)|let(?:['’]s| me| us)"
     r"|ich (?:werde|lese|muss)|lass mich|je vais|voy a|vou)\b|让我|我(?:将|来|会|先|需要)|давай|сейчас",
@@ -93,7 +93,7 @@ class _UnreadableError(Exception):
 
 
 class _NoCallError(Exception):
-    """What stands here isn't a call."""
+    """The text here isn't a call."""
 
 
 def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) -> TextCalls | None:
@@ -122,7 +122,7 @@ def _begin(text: str) -> int | None:
     start = len(text) - len(body)
     if body.startswith(("{", "[", "```")) or _MARK.match(body):
         return start
-    # Code that was shown before belongs to what is said; a block at the end may be the call.
+    # Code that was shown before belongs to the text; a block at the end may be the call.
     said = _FENCED.sub(lambda block: block[0] if block.end() == len(text) else " " * len(block[0]), text)
     if mark := _MARK.search(said):
         return mark.start() if _leads_in(text[: mark.start()], marked=True) else None
@@ -131,7 +131,7 @@ def _begin(text: str) -> int | None:
 
 
 def _leads_in(prose: str, *, marked: bool) -> bool:
-    """Tell whether the paragraph before a call announces it instead of explaining it."""
+    """Return whether the paragraph before a call announces it instead of explaining it."""
     last = prose.rstrip().rpartition("\n\n")[2].lstrip()
     if _SHOWS.search(last) or last.startswith(">"):
         return False

@@ -11,7 +11,7 @@ from tui_agent.lazy import dataclass
 
 
 def is_object(text: str) -> bool:
-    """Tell whether a text is a whole JSON object, as a call's arguments must be."""
+    """Return whether a text is a whole JSON object, as a call's arguments must be."""
     try:
         return isinstance(loads(text), dict)
     except ValueError:
@@ -82,7 +82,7 @@ class WrittenCalls:
             call = self.calls[known]
             starts_another = bool(given and tool and call.given and given != call.given)
             if tool and call.pieces and not given:
-                # Without an id only what was written before can tell: more after a whole object is another call.
+                # Without an id only the text before can tell: more after a whole object is another call.
                 is_whole = call.pieces[-1].rstrip().endswith("}") and is_object(call.arguments)
                 starts_another = index is None or bool(arguments and is_whole)
             if not starts_another:

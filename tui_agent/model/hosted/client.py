@@ -73,8 +73,8 @@ log = logging.getLogger(__name__)
 class HostClient:
     """Answers requests through litellm in another process.
 
-    The process is started by ``warm`` or the first request, and again when it ends or hangs. ``environ`` is what it
-    may have of the environment; ``log_path`` takes what it writes.
+    The process is started by ``warm`` or the first request, and again when it ends or hangs. ``environ`` are the
+    variables it may have; ``log_path`` takes its output.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class HostClient:
     # -- requests ---------------------------------------------------------------------------------------------
 
     async def answer(self, call: dict[str, Any], route: Route, reader: Reader) -> AsyncGenerator[ModelEvent, None]:
-        """Have litellm called and yield what ``reader`` makes of its chunks.
+        """Have litellm called and yield the events ``reader`` makes of its chunks.
 
         Raises:
             ModelError: the request failed, before or in the middle of the answer.
@@ -173,7 +173,7 @@ class HostClient:
         """Start the host, if it isn't there, without waiting for it."""
         if not self._closed and self._starting is None and (self._link is None or not self._link.is_alive):
             self._starting = asyncio.create_task(self._start())
-            # A failure is told to the request that needs the host.
+            # A failure is reported by the request that needs the host.
             self._starting.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     @property

@@ -3,7 +3,7 @@
 ``python -m tui_agent.model.hosted.host`` speaks over stdin and stdout and ends with its parent. Its stderr is a log
 file. The lines are described in ``tui_agent.model.hosted.lines``. It retries nothing.
 
-litellm is loaded silent, offline, and without what no chat request uses; a later version that hasn't a part that is
+litellm is loaded silent, offline, and without parts no chat request uses; a later version that hasn't a part that is
 stood in for here works as well, only larger.
 """
 
@@ -35,7 +35,7 @@ _READ = 1 << 18
 _SECRETS = ("api_key", "aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 
 Send = Callable[..., Awaitable[None]]
-"""Sends an event of one request: its name and what belongs to it."""
+"""Sends an event of one request: its name and its fields."""
 
 
 class SlowError(Exception):
@@ -109,8 +109,8 @@ def load() -> Any:
     os.environ["LITELLM_MODE"] = "PRODUCTION"
     os.environ["LITELLM_LOG"] = "ERROR"
     module = types.ModuleType(_ENCODING_MODULE)
-    # Stands in for a tokenizer: nothing here counts tokens, and the real one takes 60 MB and 0.1 s to load. What it
-    # makes of a text is about as long as the tokens would be.
+    # Stands in for a tokenizer: nothing here counts tokens, and the real one takes 60 MB and 0.1 s to load. Its
+    # result is about as long as the tokens would be.
     tokenizer = types.SimpleNamespace(name="cl100k_base", encode=lambda text, **_: range(len(text) // 4))
     module.__dict__["encoding"] = tokenizer
     sys.modules[_ENCODING_MODULE] = module
@@ -197,7 +197,7 @@ class Caller:
         try:
             return await self._litellm.acompletion(**call)
         except self._litellm.UnsupportedParamsError:
-            # Nothing was sent yet. Asked to drop them at once, litellm sends again what a server finds unprocessable.
+            # Nothing was sent yet. Asked to drop them at once, litellm repeats a request a server finds unprocessable.
             return await self._litellm.acompletion(**call, drop_params=True)
 
     @staticmethod
@@ -218,7 +218,7 @@ class Caller:
             except StopAsyncIteration:
                 return finish if is_said or _says_why(stream) else None
             except Exception:
-                # What goes wrong after the answer is complete (odd usage, mostly) doesn't make it incomplete.
+                # An error after the answer is complete (odd usage, mostly) doesn't make it incomplete.
                 if finish is None:
                     raise
                 log.exception("after the answer was complete")
@@ -256,7 +256,7 @@ async def _close(stream: Any) -> None:
 
 
 def _delta_of(chunk: Any) -> tuple[dict[str, Any], str | None]:
-    """Return what a chunk adds to an answer, as chat completions have it, and why the answer ended."""
+    """Return the delta of a chunk, as chat completions have it, and why the answer ended."""
     choices = getattr(chunk, "choices", None)
     choice = _plain(choices[0]) if choices else {}
     delta = _plain(choice.get("delta"))
@@ -313,7 +313,7 @@ def main() -> None:
     handler.setFormatter(RedactingFormatter(LOG_LINE))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     warnings.simplefilter("ignore")
-    # The line is on private copies of stdin and stdout; what else is written there harms nobody.
+    # The line is on private copies of stdin and stdout; other output there harms nobody.
     incoming, outgoing = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)

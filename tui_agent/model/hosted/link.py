@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 _READ = 1 << 18
 _LOG_LIMIT = 1 << 20
 _EXIT_GRACE_SECONDS = 2.0
-"""Seconds the process gets to end by itself."""
+"""Seconds the process gets to end on its own."""
 
 _PASSED = {
     "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR",
@@ -31,7 +31,7 @@ _PASSED = {
 _LOOPBACK = "localhost,127.0.0.1,::1"
 
 COMMAND = (sys.executable, "-P", "-m", "tui_agent.model.hosted.host")
-"""What starts a host; -P keeps the working directory out of the import path."""
+"""The command of a host; -P keeps the working directory out of the import path."""
 
 
 def is_installed() -> bool:
@@ -47,7 +47,7 @@ def install_command() -> str:
 
 
 class HostGoneError(Exception):
-    """The model host ended or cannot be reached; the message says what is known of why."""
+    """The model host ended or cannot be reached; the message says why, as far as known."""
 
 
 def host_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -88,7 +88,7 @@ class Link:
         self._writer = writer
         self._process = process
         self.host = Inbox()
-        """What belongs to no request: its first event says that the host takes requests."""
+        """Events of no request: the first says that the host takes requests."""
         self._inboxes = {lines.HOST: self.host}
         self._reading = asyncio.create_task(self._read())
         self.pid = process.pid

@@ -1,6 +1,6 @@
 """Chat completions, as OpenAI defined them and every other provider and server speaks them a little otherwise.
 
-What a provider does otherwise on the way out is in ``route.chat``. On the way in everything that was seen is read:
+A provider's differences on the way out are in ``route.chat``. On the way in every variant seen is read:
 calls however they are numbered, reasoning in five places, usage in any chunk.
 """
 
@@ -136,8 +136,8 @@ def chat_message(
         wire["tool_call_id"] = ids.get(message.call_id, message.call_id)
     parts = [_part(part, request) for part in message.content]
     texts = [part["text"] for part in parts if part["type"] == "text"]
-    # Marks move on with every request. Where they may stand on text it is always sent in parts, so that what a mark has
-    # left is, to the byte, what it was.
+    # Marks move on with every request. Where they may stand on text it is always sent in parts, so that a text without
+    # its mark is the same to the byte.
     if parts and (route.info.cache_marks or len(texts) < len(parts)):
         wire["content"] = parts
         if message.cache and route.info.cache_marks:
@@ -158,7 +158,7 @@ def chat_message(
     if with_reasoning:
         kept = blobs(message)
         _put_back(kept, wire, route.chat)
-        # What came with the calls of an answer stands beside them: Google's signatures.
+        # Fields that came with the calls of an answer stand beside them: Google's signatures.
         extras = {key: value for blob in kept for key, value in as_dict(blob.get("extra_content")).items()}
         for call in wire.get("tool_calls", ()):
             if (extra := extras.get(call["id"])) is not None:
@@ -366,7 +366,7 @@ def _choice(chunk: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Tags:
-    """Tells reasoning in tags at the beginning of the content from what follows it, wherever the tags are cut."""
+    """Splits reasoning in tags at the beginning of the content from the rest, wherever the tags are cut."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -455,7 +455,7 @@ def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
 
 
 class _Blocks:
-    """Blocks of reasoning put together from pieces, told apart by type, index and id, as far as they have any."""
+    """Blocks of reasoning put together from pieces, distinguished by type, index and id, as far as they have any."""
 
     def __init__(self) -> None:
         self._blocks: list[dict[str, Any]] = []

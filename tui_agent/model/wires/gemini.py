@@ -101,7 +101,7 @@ def _config(request: ModelRequest, route: Route) -> dict[str, Any]:
 
 
 def _signs_calls(route: Route) -> bool:
-    """Tell whether a model is of the third generation or newer; a name without a number is the newest."""
+    """Return whether a model is of the third generation or newer; a name without a number is the newest."""
     found = _GENERATION.search(route.name)
     return found is None or int(found[1]) >= 3
 
@@ -156,7 +156,7 @@ def _result(
 def _answer(message: Message, kept: Sequence[dict[str, Any]], *, signs: bool) -> Iterator[dict[str, Any]]:
     """Yield the parts of an answer, each signature on the part it came with.
 
-    Where the message isn't any more what the model wrote, its text comes first, then its calls with their signatures.
+    Where the message has changed since the model wrote it, its text comes first, then its calls with their signatures.
     """
     calls = {called.call_id: called for called in message.tool_calls}
     sizes = sum(item["text"] for item in kept if isinstance(item.get("text"), int))
@@ -272,7 +272,7 @@ class GeminiReader(Reader):
             elif size or signature:
                 self._kept.append({"text": size, **signature})
             return [TextDelta(text)] if text else []
-        # What ran at Google's: nobody here asks for it, and what comes anyway goes back as it came.
+        # A part that ran at Google's: nobody here asks for one; it goes back as it came.
         self._kept.append({"part": part})
         return []
 

@@ -1,4 +1,4 @@
-"""Sends what wires make and reads what comes back: connections, time limits, server-sent events.
+"""Sends the calls of wires and reads the answers: connections, time limits, server-sent events.
 
 One pool of connections a program. Proxies and certificates are those of the environment (HTTPS_PROXY, NO_PROXY,
 SSL_CERT_FILE, SSL_CERT_DIR, REQUESTS_CA_BUNDLE); servers on this machine are never behind a proxy.
@@ -15,7 +15,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-import anyio._backends._asyncio  # noqa: F401 - httpcore loads it with its first connection, when somebody waits
+import anyio._backends._asyncio  # noqa: F401 - httpcore loads it with its first connection, when a user waits
 import certifi
 import httpcore  # noqa: F401 - and httpx this one with its first client
 import httpx
@@ -100,7 +100,7 @@ _ERROR_BODY = 64 << 10
 _CLOSE_GRACE_SECONDS = 0.05
 """Seconds a connection gets, after the last word of an answer, to end it so that it can be used again."""
 _IDLE_SECONDS = 55.0
-"""Seconds an idle connection is kept; most servers and what stands before them close after a minute."""
+"""Seconds an idle connection is kept; most servers and their proxies close after a minute."""
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
@@ -161,7 +161,7 @@ class Http:
     async def answer(
         self, call: Call, route: Route, reader: Reader, limits: HostSettings
     ) -> AsyncGenerator[list[ModelEvent], None]:
-        """Post a call and yield what its answer adds, piece by piece. Closed early, it drops the connection.
+        """Post a call and yield the events of its answer, piece by piece. Closed early, it drops the connection.
 
         Raises:
             WireFailure: anything went wrong.
@@ -199,7 +199,7 @@ def _post(client: httpx.AsyncClient, call: Call, route: Route, limits: HostSetti
     timeout = httpx.Timeout(None, connect=limits.connect_timeout, write=limits.first_byte_timeout)
     url = f"{route.base_url}{call.path}"
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
-        # What httpx would say of it repeats the key.
+        # The error of httpx repeats the key.
         raise WireFailure(Failure("the key or a header has characters that can't be sent"))
     return client.build_request(
         "POST", url, params=dict(route.query) or None, content=encode(call.body), headers=headers, timeout=timeout
@@ -225,7 +225,7 @@ async def _read(
             if failed is not None:
                 raise failed
     except (httpx.HTTPError, WireFailure):
-        # What breaks after the answer is complete doesn't make it incomplete.
+        # A break after the answer is complete doesn't make it incomplete.
         if not reader.finished:
             raise
     if decoder is not None and not reader.done:
@@ -244,7 +244,7 @@ async def _read(
 
 
 def _decoder(begin: bytes) -> EventDecoder | DocumentDecoder:
-    """Return what decodes a body, by its first bytes: some answer with one document where a stream was asked for."""
+    """Return the decoder of a body, by its first bytes: some answer with one document where a stream was asked for."""
     if begin.startswith(b"<"):
         text = begin.decode("utf-8", "replace")
         if PAGE.match(text):
@@ -254,7 +254,7 @@ def _decoder(begin: bytes) -> EventDecoder | DocumentDecoder:
 
 
 def _fed(reader: Reader, events: list[tuple[str, str]]) -> tuple[list[ModelEvent], WireFailure | None]:
-    """Feed events to a reader; return what they add, and the failure that ended it: what came before it came."""
+    """Feed events to a reader; return its events, and the failure that ended it: those before it count."""
     found: list[ModelEvent] = []
     for name, text in events:
         try:
@@ -312,7 +312,7 @@ def merged(events: list[ModelEvent]) -> list[ModelEvent]:
 
 
 def _trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
-    """Return what certificates are checked against: what the environment names, else the system's, else certifi's."""
+    """Return the trusted certificates: those the environment names, else the system's, else certifi's."""
     named = next((environ[name] for name in _CERTIFICATES if environ.get(name)), None)
     try:
         context = ssl.create_default_context(cafile=named, capath=environ.get("SSL_CERT_DIR") or None)

@@ -1,7 +1,7 @@
 """Anthropic's Messages format: requests out, events in.
 
-What a request may look like is written down in Anthropic's API reference ("Messages", "Streaming", "Tool use",
-"Thinking", "Prompt caching", "Stop reasons"); what each of its models takes is in ``model.claude``.
+Requests are described in Anthropic's API reference ("Messages", "Streaming", "Tool use",
+"Thinking", "Prompt caching", "Stop reasons"); the parameters of each of its models are in ``model.claude``.
 
 An answer's reasoning blob lists its content blocks in order. Those that are signed, encrypted or made by the provider's
 own tools stand there as they came. ``{"type": "text", "chars": n}`` and ``{"type": "tool_use"}`` hold the places of the
@@ -44,7 +44,7 @@ from tui_agent.model.written_calls import is_object
 from tui_agent.session.effort import Effort
 
 ContentBlock = dict[str, Any]
-"""A content block as the format has it, or what holds the place of one in a blob."""
+"""A content block as the format has it, or the placeholder of one in a blob."""
 
 DEFAULT_MAX_OUTPUT = 32_000
 """Tokens of the longest answer asked of a model of which no longest one is known; the format wants a number."""
@@ -104,7 +104,7 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
 
 @dataclass(slots=True)
 class _Thinking:
-    """What a request says of thinking. ``is_off``: the model is told not to, and takes none back."""
+    """The fields of a request for thinking. ``is_off``: the model must not think, and takes none back."""
 
     max_tokens: int
     field: dict[str, Any] = field(default_factory=dict)
@@ -125,7 +125,7 @@ def _thinking(request: ModelRequest, route: Route, model: Claude | None) -> _Thi
     answer = most if asked is None else asked
     max_tokens = min(most, answer + room if answer < _SHORT_ANSWER else answer)
     if model is not None and model.style == "adaptive":
-        # What it thinks is left out unless it is asked for.
+        # Its thinking is left out unless it is asked for.
         said: dict[str, Any] = {"type": "adaptive", "display": "summarized"}
         if model.bound and _is_makers_own(route):
             said["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
@@ -163,13 +163,13 @@ def _headers(route: Route, model: Claude | None, body: Mapping[str, Any], *, com
 def _tools(request: ModelRequest, *, eager: bool) -> list[ContentBlock]:
     tools = []
     for tool in request.tools:
-        told: ContentBlock = {"name": tool.name, "input_schema": _schema(tool.parameters)}
+        block: ContentBlock = {"name": tool.name, "input_schema": _schema(tool.parameters)}
         if tool.description:
-            told["description"] = tool.description
+            block["description"] = tool.description
         if eager:
             # Arguments are sent as they are written instead of value by value.
-            told["eager_input_streaming"] = True
-        tools.append(told)
+            block["eager_input_streaming"] = True
+        tools.append(block)
     return tools
 
 
@@ -177,7 +177,7 @@ _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 
 
 def _schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool's schema as an object; alternatives are not taken at its top, so all their properties are told."""
+    """Return a tool's schema as an object; alternatives are not taken at its top, so it has all their properties."""
     schema = {key: value for key, value in parameters.items() if key not in _ALTERNATIVES} | {"type": "object"}
     parts = [part for key in _ALTERNATIVES for part in parameters.get(key) or () if isinstance(part, dict)]
     if parts:
@@ -401,7 +401,7 @@ class _Part:
 
 
 class MessagesReader(Reader):
-    """Takes content blocks, whether or not their beginning was told."""
+    """Takes content blocks, whether or not their beginning came."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
@@ -469,7 +469,7 @@ class MessagesReader(Reader):
         kept = [part.block for part in self._parts if part.type == "compaction" and part.block.get("content")]
         if not kept or self._stop != "compaction":
             raise WireFailure(Failure(f"the answer has no compaction: {self._stop}", cause="broken"))
-        # What the answer itself took is nothing: its one step is reported beside it.
+        # The answer itself took nothing: its one step is reported beside it.
         for step in as_list(self._usage.get("iterations")):
             self._count(step)
         text = TextDelta("\n\n".join(str(block["content"]) for block in kept))
@@ -478,7 +478,7 @@ class MessagesReader(Reader):
     # -- events ---------------------------------------------------------------------------------------------
 
     def _begin(self, message: Mapping[str, Any]) -> list[ModelEvent]:
-        """Begin the answer, or begin it anew: some gateways go on with another server after one failed."""
+        """Begin the answer, or begin it again: some gateways go on with another server after one failed."""
         self._added += sum(part.shown for part in self._parts)
         self._parts.clear()
         self._open.clear()
@@ -541,7 +541,7 @@ class MessagesReader(Reader):
         return part
 
     def _close(self, part: _Part | None) -> list[ModelEvent]:
-        """End a block: what the provider's own tools were asked and gave is put into words."""
+        """End a block: input and output of the provider's own tools are put into words."""
         if part is None:
             return []
         if part.type == "tool_use" and not part.pieces and part.block.get("input"):
@@ -565,7 +565,7 @@ class MessagesReader(Reader):
     # -- the end --------------------------------------------------------------------------------------------
 
     def _count(self, usage: Any) -> None:
-        """Take in a report of usage: each tells more than those before it, and may leave out what it doesn't know."""
+        """Take in a report of usage: each says more than those before it, and may leave out unknown numbers."""
         self._usage |= {name: value for name, value in as_dict(usage).items() if value}
 
     def _report(self) -> list[ModelEvent]:
@@ -615,7 +615,7 @@ _MAX_MESSAGE_CHARS = 240
 
 
 def told(block: Mapping[str, Any]) -> str:
-    """Return a line on what one of the provider's own tools was asked, or gave."""
+    """Return a line on the input or output of one of the provider's own tools."""
     kind = str(block.get("type"))
     name = block.get("name") if kind.endswith("tool_use") else kind.removesuffix("_tool_result")
     line = "; ".join(_strings({key: value for key, value in block.items() if key not in ("type", "name")}))

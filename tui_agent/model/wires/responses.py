@@ -1,8 +1,8 @@
 """OpenAI's Responses: the whole path goes out as items, and reasoning comes and goes encrypted.
 
-Nothing is stored at the provider (``store`` is false, no ``previous_response_id``), so that the path alone decides what
-the model sees. For that the reasoning items of an answer are kept whole and sent back in their places. OpenAI refuses
-one whose following item is not the one it was made for, so what doesn't fit any more goes without its reasoning.
+Nothing is stored at the provider (``store`` is false, no ``previous_response_id``), so that the path alone decides the
+model's input. For that the reasoning items of an answer are kept whole and sent back in their places. OpenAI refuses
+one whose following item is not the one it was made for, so items that don't fit any more go without their reasoning.
 Source: https://platform.openai.com/docs/api-reference/responses, "Reasoning models" of the same site.
 """
 
@@ -75,14 +75,14 @@ _HOSTED = frozenset(
 """Items of tools that ran at the provider and need no answer: they go back as they came, like reasoning."""
 
 _BARE = frozenset({"type", "chars"})
-"""What a place of a message or a call holds of which nothing but the entry's text and call goes back."""
+"""The fields of a place of which nothing but the entry's text and call goes back."""
 
 
 # -- the request --------------------------------------------------------------------------------------------
 
 
 def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
-    """Return what is posted for a request. ``with_reasoning`` False sends none back and asks for none."""
+    """Return the call for a request. ``with_reasoning`` False sends none back and asks for none."""
     form = route.provider.responses
     if request.compact:
         items = _input(request, form, with_reasoning=with_reasoning)
@@ -197,7 +197,7 @@ def _answer(message: Message, *, with_reasoning: bool) -> list[dict[str, Any]]:
 
 
 def _fits(kept: Sequence[Any], message: Message) -> bool:
-    """Tell whether the places kept of an answer still hold its text and calls."""
+    """Return whether the places kept of an answer still hold its text and calls."""
     if not all(isinstance(item, dict) for item in kept):
         return False
     lengths = [item.get("chars") for item in kept if item.get("type") in ("message", "added")]
@@ -284,7 +284,7 @@ class CompactionReader(Reader):
 
 
 _Part = tuple[str, int]
-"""A part of an item: what kind of text it is, and which of that kind."""
+"""A part of an item: its kind of text, and which of that kind."""
 
 
 @dataclass(slots=True, eq=False)
@@ -299,12 +299,12 @@ class _Item:
     pieces: list[str] = field(default_factory=list)
     """Of a call's arguments."""
     told: dict[_Part, list[str]] = field(default_factory=dict)
-    """What was passed on of each of its parts."""
+    """The text passed on of each of its parts."""
     whole: dict[str, Any] | None = None
 
     def untold(self, part: _Part, text: object) -> str:
-        told = "".join(self.told.get(part, ()))
-        return text[len(told) :] if isinstance(text, str) and text.startswith(told) else ""
+        sent = "".join(self.told.get(part, ()))
+        return text[len(sent) :] if isinstance(text, str) and text.startswith(sent) else ""
 
     @property
     def is_complete(self) -> bool:
@@ -314,7 +314,7 @@ class _Item:
     def goes_back(self) -> bool:
         """Whether it is sent back with the answer.
 
-        What is stored nowhere can be sent back only if it holds something: the reasoning, encrypted or plain.
+        An item stored nowhere can be sent back only if it holds something: the reasoning, encrypted or plain.
         """
         match self.type:
             case "message":
@@ -328,7 +328,7 @@ class _Item:
 
 
 class ResponsesReader(Reader):
-    """Takes items, whole or in pieces, and what came of them in the order it came."""
+    """Takes items, whole or in pieces, and keeps their texts in the order they came."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
@@ -396,7 +396,7 @@ class ResponsesReader(Reader):
                 self._take_rest(str(kind), value)
 
     def _take_rest(self, kind: str, value: dict[str, Any]) -> None:
-        """Take what is about the answer as a whole. Events about one item that aren't known change nothing."""
+        """Take an event about the whole answer. Events about one item that aren't known change nothing."""
         response = value if value.get("object") == "response" else value.get("response")
         if isinstance(response, dict):
             status = kind.removeprefix("response.") if kind in _LAST else response.get("status")
@@ -408,7 +408,7 @@ class ResponsesReader(Reader):
             raise _failure(value, value.get("error") or value)
 
     def _take_response(self, response: dict[str, Any]) -> None:
-        """Take the account of the whole answer, and from it what did not come before: all of it, if nothing did."""
+        """Take the account of the whole answer, and from it all that did not come before."""
         self.finished = self.done = True
         self._response = response
         output = objects(response.get("output"))
@@ -448,7 +448,7 @@ class ResponsesReader(Reader):
                     self._add("\n\nSources:\n" + "\n".join(f"- {line}" for line in lines))
 
     def _take_item(self, item: _Item, whole: dict[str, Any]) -> None:
-        """Take an item as the provider opened or closed it: what of it did not come in pieces is passed on now."""
+        """Take an item as the provider opened or closed it: the rest that did not come in pieces is passed on now."""
         match item.type:
             case "message":
                 for index, part in enumerate(objects(whole.get("content"))):
@@ -504,10 +504,10 @@ class ResponsesReader(Reader):
             whole = json.dumps(whole, ensure_ascii=False)
         if not isinstance(whole, str):
             return
-        told = "".join(call.pieces)
-        if whole.startswith(told):
-            self._arguments(call, whole[len(told) :])
-        elif not is_object(told):
+        sent = "".join(call.pieces)
+        if whole.startswith(sent):
+            self._arguments(call, whole[len(sent) :])
+        elif not is_object(sent):
             call.pieces = [whole]
 
     # -- the end --------------------------------------------------------------------------------------------
@@ -535,8 +535,8 @@ class ResponsesReader(Reader):
     def _kept(self) -> list[tuple[_Item, bool]]:
         """Return the items that go back, each with whether by its own id.
 
-        A reasoning item goes back only before what it was made for, and by its own id only what goes with the
-        reasoning before it: each alone is refused.
+        A reasoning item goes back only before the item it was made for, and by its own id only an item that goes with
+        the reasoning before it: each alone is refused.
         """
         kept: set[int] = set()
         followed = False
@@ -555,7 +555,7 @@ class ResponsesReader(Reader):
         return found
 
 
-# -- what events hold ---------------------------------------------------------------------------------------
+# -- fields of events ---------------------------------------------------------------------------------------
 
 
 def _usage(reader: Reader, response: Mapping[str, Any]) -> list[ModelEvent]:
@@ -572,7 +572,7 @@ def _usage(reader: Reader, response: Mapping[str, Any]) -> list[ModelEvent]:
 
 
 def _key(value: dict[str, Any]) -> int | str | None:
-    """Return what tells the item of an event from the others of the answer."""
+    """Return the key of an event's item among those of the answer."""
     index = value.get("output_index")
     if isinstance(index, int):
         return index
@@ -597,7 +597,7 @@ def _source(note: dict[str, Any], text: str) -> str | None:
 
 
 def _place(item: _Item, *, own_id: bool, **more: object) -> dict[str, Any]:
-    """Return what stands for a message or a call among the items kept: its text is the entry's."""
+    """Return the place of a message or a call among the items kept: its text is the entry's."""
     whole = item.whole or {}
     fields: dict[str, Any] = {"type": item.type, **more}
     if own_id and isinstance(whole.get("id"), str):
@@ -608,9 +608,9 @@ def _place(item: _Item, *, own_id: bool, **more: object) -> dict[str, Any]:
 
 
 def _failure(event: Mapping[str, Any], error: object) -> WireFailure:
-    """Return the failure an event tells: the provider's words, and its status and headers where it names them."""
-    told = as_dict(error)
-    numbers = (told.get("status"), told.get("status_code"), told.get("code"), event.get("status"))
+    """Return the failure of an event: the provider's words, and its status and headers where it names them."""
+    fields = as_dict(error)
+    numbers = (fields.get("status"), fields.get("status_code"), fields.get("code"), event.get("status"))
     status = next((n for n in numbers if isinstance(n, int) and 400 <= n < 600), None)
     headers = {str(name).lower(): str(value) for name, value in as_dict(event.get("headers")).items()}
     return WireFailure(Failure(json.dumps({"error": error}), status=status, headers=headers))

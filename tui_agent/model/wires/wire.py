@@ -1,7 +1,7 @@
-"""What a wire is: one provider format, as what is posted for a request and a reader of what comes back.
+"""The interface of a wire: one provider format, as the call for a request and a reader of the answer.
 
 Wires do no input and output and have no clock: the same request makes the same bytes, and a reader is fed server-sent
-events that somebody else read. ``http`` sends and receives for all of them.
+events that others read. ``http`` sends and receives for all of them.
 """
 
 import base64
@@ -23,7 +23,7 @@ from tui_agent.session.entries import Usage
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is posted for a request. ``path`` is appended to the route's address; the key is not among ``headers``."""
+    """The call for a request. ``path`` is appended to the route's address; the key is not among ``headers``."""
 
     path: str
     body: dict[str, Any]
@@ -60,13 +60,13 @@ class Reader(ABC):
         self.route = route
         self.ids = CallIds(call.call_id for message in request.messages for call in message.tool_calls)
         self.finished = False
-        """The provider said why the answer ended: what breaks after that breaks nothing."""
+        """The provider said why the answer ended: a break after that does no harm."""
         self.done = False
         """The format's last word came: nothing more is worth waiting for."""
 
     @abstractmethod
     def feed(self, event: str, data: str) -> list[ModelEvent]:
-        """Take a server-sent event and return what it adds to the answer.
+        """Take a server-sent event and return the events it adds to the answer.
 
         ``event`` is "" where the server names none. A server that answers with one JSON document instead of a stream
         is read by feeding the document.
@@ -86,9 +86,9 @@ class Reader(ABC):
     def report(
         self, numbers: Mapping[str, Any], cost: float | None = None, *, hour_writes: int = 0
     ) -> list[ModelEvent]:
-        """Return the event that tells usage, none where it is unknown.
+        """Return the event that reports usage, none where it is unknown.
 
-        ``cost`` is what the provider named, ``hour_writes`` are tokens written to the cache for an hour.
+        ``cost`` is the provider's, ``hour_writes`` are tokens written to the cache for an hour.
         """
         usage = usage_of(numbers)
         if usage is None:
@@ -101,7 +101,7 @@ class Wire(Protocol):
     """One format. The modules of this package are wires."""
 
     def call(self, request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
-        """Return what is posted for a request. Pure: a longer conversation begins with the same bytes."""
+        """Return the call for a request. Pure: a longer conversation begins with the same bytes."""
         ...
 
     reader: Callable[[ModelRequest, Route], Reader]
@@ -149,7 +149,7 @@ def one_system_message(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def blobs(message: Message) -> list[dict[str, Any]]:
-    """Return the reasoning that belongs to a message, as it was kept; what can't be read is left out."""
+    """Return the reasoning that belongs to a message, as it was kept; blobs that can't be read are left out."""
     found = []
     for blob in message.reasoning:
         try:
@@ -162,7 +162,7 @@ def blobs(message: Message) -> list[dict[str, Any]]:
 
 
 def compacted(message: Message) -> tuple[list[dict[str, Any]], Message]:
-    """Return what a provider's own compaction is made of, as it came, and what is said beside it."""
+    """Return the items of a provider's own compaction, as they came, and the message beside them."""
     kept = next((blob["compacted"] for blob in blobs(message) if isinstance(blob.get("compacted"), list)), None)
     if kept is None:
         return [], message
@@ -201,7 +201,7 @@ def usage_of(reported: Mapping[str, Any] | None) -> Usage | None:
         cache_write=cache_write,
         reasoning=min(_count(reported.get("reasoning")) or 0, completion),
     )
-    # A request has at least one token: zero is what servers say that don't count.
+    # A request has at least one token: servers that don't count say zero.
     return usage if usage.prompt > 0 else None
 
 
