@@ -1,1 +1,1 @@
-"""Text files and edits of them: encodings, matching what a model copied, differences."""
+"""Text files and edits of them: encodings, matching a model's copies, differences."""
