@@ -67,7 +67,7 @@ def below(path: Path, place: CommandPlace) -> list[str]:
 
 
 OperandForm = Callable[[str, CommandPlace], bool]
-"""Tells whether an operand has a form."""
+"""Whether an operand has a form."""
 
 
 def _pattern(pattern: str) -> OperandForm:
