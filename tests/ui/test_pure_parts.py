@@ -65,6 +65,11 @@ def test_tokens_are_short() -> None:
     assert [shown.tokens(count) for count in counts] == ["0", "812", "1k", "84.2k", "1M", "1.05M"]
 
 
+def test_nouns_are_counted() -> None:
+    found = [shown.plural(count, noun) for count, noun in ((1, "entry"), (2, "entry"), (3, "day"), (12, "match"))]
+    assert found == ["1 entry", "2 entries", "3 days", "12 matches"]
+
+
 @given(st.text(st.characters()))
 def test_one_line_is_one_harmless_line(text: str) -> None:
     line = shown.one_line(text, 40)

@@ -88,10 +88,10 @@ def short_model(model: str) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return a count with its noun: ``1 match``, ``12 matches``, ``3 entries``."""
+    """Return a count with its noun: ``1 match``, ``12 matches``, ``3 entries``, ``2 days``."""
     if count == 1:
         return f"1 {noun}"
-    if noun.endswith("y"):
+    if noun.endswith("y") and noun[-2] not in "aeou":
         noun = f"{noun[:-1]}ie"
     elif noun.endswith(("ch", "s", "x")):
         noun = f"{noun}e"
