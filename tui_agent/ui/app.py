@@ -59,7 +59,7 @@ log = logging.getLogger(__name__)
 FIRST_STYLES = ("app.tcss", "prompt.tcss", "standing.tcss")
 """Style sheets of the first paint."""
 SESSION_STYLES = ("transcript.tcss", "permission.tcss")
-"""Style sheets of what shows a session."""
+"""Style sheets of the widgets of a session."""
 LATER_STYLES = ("screens.tcss", "tree.tcss")
 """Style sheets of the other screens, in the order they are read: when the first of these is opened."""
 
@@ -80,7 +80,7 @@ QUIT_WINDOW = 2.0
 
 
 LoadServices = Callable[[], Awaitable[tuple[AppServices, FirstView]]]
-"""Brings the ports, and what to show first."""
+"""Brings the ports, and the first view."""
 
 
 class TuiAgentApp(ErrorBoundary[int]):
@@ -100,7 +100,7 @@ class TuiAgentApp(ErrorBoundary[int]):
 
     def __init__(self, load: LoadServices, look: Look, memory: background.BackgroundMemory | None = None) -> None:
         """Make the application. ``load`` is called after the first paint; without ``memory`` nothing is remembered."""
-        # Without colour the terminal keeps its own, and what matters is bold, dim, underlined or reversed.
+        # Without colour the terminal keeps its own, and emphasis is bold, dim, underlined or reversed.
         colourless = True if "NO_COLOR" in os.environ else None
         super().__init__(css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless)
         # The last of them: nothing that a terminal would act on gets through, whatever widget draws it.
@@ -180,7 +180,7 @@ class TuiAgentApp(ErrorBoundary[int]):
 
     @work(group="start")
     async def _install_services(self) -> None:
-        """Import and build what was not needed for the first paint, then show what was asked for."""
+        """Import and build the rest after the first paint, then show the requested view."""
         for name in SESSION_STYLES:
             self._read_style(name)
             await asyncio.sleep(0)  # keys are answered in between
@@ -209,9 +209,9 @@ class TuiAgentApp(ErrorBoundary[int]):
         services.on_ready()
         from tui_agent.ui.widgets.transcript.markdown import parse_blocks
 
-        # What an answer is read with: loaded while nobody waits for it.
+        # The parser of answers: loaded while nobody waits for it.
         await asyncio.to_thread(parse_blocks, "")
-        # What was built up to here lives as long as the program: the collector, off until now, need not look at it.
+        # The objects built up to here live as long as the program: the collector, off until now, can skip them.
         gc.freeze()
         gc.set_threshold(*COLLECTED_AFTER)
         gc.enable()
@@ -252,7 +252,7 @@ class TuiAgentApp(ErrorBoundary[int]):
     def on_resize(self, event: events.Resize) -> None:
         """Paint everything when the terminal was resized there and back in a moment.
 
-        Textual finds nothing changed then, but the terminal has forgotten what was out of sight.
+        Textual finds nothing changed then, but the terminal has forgotten the part out of sight.
         """
         if self.screen_stack and event.size == self.screen.size:
             self.screen.refresh()
@@ -314,7 +314,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.notify("Nothing could bring it back: it was not started by a shell.", severity="warning", markup=False)
 
     def _resumed(self, _app: object = None) -> None:
-        """Draw everything: the terminal shows what others left."""
+        """Draw everything: the terminal shows other programs' output."""
         self._title_changed(self.sub_title)
         self.refresh(layout=True)
 

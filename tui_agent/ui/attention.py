@@ -1,6 +1,6 @@
 """Calls the user back: by the title, the bell, the terminal's own notification and a command of theirs.
 
-The title always says what goes on. The rest is for who looks elsewhere, when a question waits or a run of over 10 s
+The title always shows the state. The rest is for who looks elsewhere, when a question waits or a run of over 10 s
 ended: while the terminal says that it has no focus, or, where it never says anything of that, when no key was pressed
 for as long.
 """
@@ -37,13 +37,13 @@ COMMAND_SECONDS = 10.0
 
 
 class Sign(StrEnum):
-    """What stands before the terminal's title."""
+    """The prefix of the terminal's title."""
 
     IDLE = ""
     WORKING = "◐ "
     ASKING = "? "
     DONE = "✓ "
-    """Until somebody looks."""
+    """Until the user looks."""
     FAILED = "✗ "
 
 

@@ -20,13 +20,13 @@ from tui_agent.lazy import LazyPattern, dataclass
 log = logging.getLogger(__name__)
 
 QUESTION: Final = "\x1b]11;?\x1b\\"
-"""What asks for the background's colour."""
+"""The sequence that asks for the background's colour."""
 
 ANSWER_TIMEOUT_SECONDS: Final = 5.0
 """Seconds in which an answer may come in pieces. A complete one is taken out of the input at any time."""
 
 _PIECE_WAITS: Final = 0.25
-"""Seconds a piece of an answer waits for the rest, before it is what the user typed."""
+"""Seconds a piece of an answer waits for the rest, before it counts as typed."""
 
 MUTE: Final = frozenset({"", "dumb", "linux"})
 """Terminals that know no such question."""
@@ -39,7 +39,7 @@ _OTHER: Final = LazyPattern(r"\x1b\]1[01];[^\x07\x1b]{0,80}(?:\x07|\x1b\\)")
 _MARKED: Final = LazyPattern(
     r"(?P<escapes>\x1b*)\x1b(?:\[20(?P<end>[01])~|(?P<letter>[^\x1b\[\]OPNX^_\\\x00-\x1f\x7f-\x9f]))"
 )
-"""Where a paste begins (0) or ends (1), and Escape before what begins no sequence."""
+"""Where a paste begins (0) or ends (1), and Escape before a character that begins no sequence."""
 _PIECE: Final = LazyPattern(r"\x1b\](?:1(?:1(?:;[^\x07\x1b]{0,40}\x1b?)?)?)?\Z")
 
 
@@ -109,7 +109,7 @@ class AnswerParser(XTermParser):
         yield data[start:], ""
 
     def tick(self) -> Iterable[Message]:
-        """Let go of a piece that was no answer, then do what the parser does."""
+        """Let go of a piece that was no answer, then do the parser's work."""
         waits = ESCAPE_DELAY if self._piece == "\x1b" else _PIECE_WAITS
         if self._piece and self._clock() >= self._piece_since + waits:
             piece, self._piece = self._piece, ""
@@ -118,7 +118,7 @@ class AnswerParser(XTermParser):
 
 
 class BackgroundMemory:
-    """What a terminal of this kind answered last, in a file of its own, so that the first frame is in its colours."""
+    """The last answer of a terminal of this kind, in a file of its own, so that the first frame is in its colours."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str] = os.environ) -> None:
         kind = environment.get("TERM_PROGRAM") or environment.get("TERM") or "unknown"

@@ -47,7 +47,7 @@ _TOOLS: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
     ("DISPLAY", ["xsel", "--clipboard", "--input"], []),
     ("WSL_DISTRO_NAME", ["clip.exe"], ["powershell.exe", "-NoProfile", "-Sta", "-Command", _POWERSHELL]),
 )
-"""The variable that says that a tool can be used, what copies a text, and what writes the image to its output."""
+"""The variable that a tool needs, its command to copy a text, and its command to print the image."""
 _MAC_TOOLS = ["pbcopy"], ["osascript", "-e", "get the clipboard as «class PNGf»"]
 
 
@@ -83,7 +83,7 @@ def _run(
     seconds: float,
     given: bytes | None = None,
 ) -> bytes | None:
-    """Return what a tool prints, nothing where it is ``given`` something; None if it is not there, late or fails."""
+    """Return a tool's output, nothing where it is ``given`` something; None if it is not there, late or fails."""
     program = find_program(command[0], outside, environment)
     if program is None:
         return None

@@ -1,4 +1,4 @@
-"""Textual's driver for terminals, made to bear what they do: send bytes that are no text, stop us, and go away."""
+"""Textual's driver, made to bear terminals that send bytes that are no text, stop us, and go away."""
 
 import asyncio
 import os
@@ -70,7 +70,7 @@ class TerminalDriver(LinuxDriver):
             termios.tcflow(self.fileno, termios.TCOON)
 
     def write(self, data: str) -> None:
-        """Write, but don't clear what the early prompt has painted before the first frame is there."""
+        """Write, but don't clear the early prompt before the first frame is there."""
         if self._has_screen and data == ALTERNATE_SCREEN:
             self._has_screen = False
             return
@@ -107,9 +107,9 @@ class TerminalDriver(LinuxDriver):
         return self._continued
 
     def _sigtstp_application(self, *_: object) -> None:
-        """Stop because somebody asked for it; at once where another program has the terminal."""
+        """Stop on request; at once where another program has the terminal."""
         if self._auto_restart:
-            # Not here: what was interrupted may hold a lock of the threads that are to end.
+            # Not here: the interrupted code may hold a lock of the threads that are to end.
             self._loop.call_soon_threadsafe(self._stop, lambda: os.kill(os.getpid(), signal.SIGTSTP))
         else:
             signal.signal(signal.SIGTSTP, signal.SIG_DFL)
@@ -117,7 +117,7 @@ class TerminalDriver(LinuxDriver):
             signal.signal(signal.SIGTSTP, self._sigtstp_application)
 
     def _sigcont_application(self, *_: object) -> None:
-        """Note that we go on; what was stopped without a word finds the terminal as somebody else left it."""
+        """Note that we go on; after a stop without warning the terminal is as another program left it."""
         if self._auto_restart and signal.getsignal(signal.SIGTSTP) != signal.SIG_DFL:
             self._loop.call_soon_threadsafe(self._begin_again)
         self._continued = True
@@ -153,7 +153,7 @@ class TerminalDriver(LinuxDriver):
                 pass
 
     def _read(self) -> bytes | None:
-        """Return what was typed, b"" when the terminal is gone, None when there was nothing after all."""
+        """Return the input, b"" when the terminal is gone, None when there was nothing after all."""
         try:
             return os.read(self.fileno, _READ)
         except BlockingIOError:

@@ -51,13 +51,13 @@ class EarlyPrompt:
             if self.is_shown:
                 self.is_shown = False
                 self._write(NORMAL_SCREEN)
-                with suppress(termios.error):  # what was meant for a prompt is not for the shell
+                with suppress(termios.error):  # input meant for a prompt is not for the shell
                     termios.tcflush(0, termios.TCIFLUSH)
             signal.signal(signal.SIGTERM, ended)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
 
     def take(self) -> bytes:
-        """Return what was typed so far as keys; from now on somebody else reads and draws.
+        """Return the input so far as keys; from now on the interface reads and draws.
 
         One Enter at the very end sends, as it would later. Several may be of a paste, and make new lines.
         """
@@ -81,7 +81,7 @@ class EarlyPrompt:
     def keep(self, frame: str, row: int, column: int) -> None:
         """Keep the prompt's line of the interface's first frame for the next start.
 
-        ``frame`` is what was written for it, ``row`` and ``column`` count from 0: where the first letter goes.
+        ``frame`` is the output written for it, ``row`` and ``column`` count from 0: where the first letter goes.
         """
         picture = _line_of(frame, row, column)
         if picture is None or self._file is None or picture == self._picture():
@@ -93,7 +93,7 @@ class EarlyPrompt:
             fresh.replace(self._file)
 
     def _picture(self) -> str | None:
-        """Return what to write, None where the terminal is of another size or somebody else's, or nothing is kept."""
+        """Return the text to write, None where the terminal has another size or owner, or nothing is kept."""
         try:
             kept = json.loads(self._file.read_text(encoding="utf-8")) if self._file else {}
             size, picture = tuple(kept["size"]), kept["picture"]
@@ -108,7 +108,7 @@ class EarlyPrompt:
 
 
 def _line_of(frame: str, row: int, column: int) -> str | None:
-    """Return how to clear a screen and write a line up to a column, in the colours of what follows; None without it."""
+    """Return how to clear a screen and write a line up to a column, in the colours of its rest; None without it."""
     line = re.search(rf"\x1b\[{row + 1};1H(.*?)(?:\r|\n|\Z)", frame)
     ground = re.search(r"\x1b\[[0-9;]*48;[0-9;]*m", frame)
     if line is None:
@@ -123,7 +123,7 @@ def _line_of(frame: str, row: int, column: int) -> str | None:
             cells += 1
         style = part
         written.append(part)
-    # What stands there is the cursor, which is the text's style reversed.
+    # The cursor stands there: the text's style reversed.
     written[-1:] = [f"{style}\x1b[7m" if "48;" in style else "\x1b[0m"]
     return f"{ground[0] if ground else ''}\x1b[2J\x1b[{row + 1};1H{''.join(written)}" if cells == column else None
 

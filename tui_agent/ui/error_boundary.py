@@ -1,8 +1,8 @@
 """The error boundary of the full-screen program: a page that fails is closed with a sentence, and the program stays.
 
 Textual ends the program when a widget, its own ones included, fails at anything: when it is made, shown or painted, at
-a timer, after a refresh. Here that closes the page. What a person asked for (by a key, a click, work in the background)
-and can't be done is said, and the page stays. A page ends the work it began before Textual takes its parts away.
+a timer, after a refresh. Here that closes the page. An action a person asked for (by a key, a click, work in the
+background) that fails is reported, and the page stays. A page ends its work before Textual takes its parts away.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 
 _BUILDING = (events.Load, events.Compose, events.Mount)
-"""What makes a widget: one that fails here is not whole, and neither is its page."""
+"""Events that make a widget: one that fails here is not whole, and neither is its page."""
 _INPUT = (events.InputEvent, events.Paste)
 """The events that a person causes."""
 
 
 class ErrorBoundary(App[Result]):
-    """An application that says what its pages, timers and workers can't do, and goes on."""
+    """An application that reports failures of its pages, timers and workers, and goes on."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -48,7 +48,7 @@ class ErrorBoundary(App[Result]):
         self.ended: set[asyncio.Task[Any]] = set()
         """Those of them that were cancelled because their page was left."""
         self._last_said = ("", 0.0)
-        """The last sentence, and when: what fails again and again says so once while it is shown."""
+        """The last sentence, and when: a repeated failure is reported once while it is shown."""
 
     def bounded(self, pump: MessagePump, message: messages.InvokeLater) -> Callable[[], Any]:
         """Return a callback whose errors are those of the page that asked for it: another one may call it."""
@@ -63,7 +63,7 @@ class ErrorBoundary(App[Result]):
         return call
 
     def _handle_exception(self, error: Exception) -> None:
-        """Take what fails outside of a message: workers, timers, composing, layout and painting."""
+        """Handle an error outside of a message: workers, timers, composing, layout and painting."""
         node = active_message_pump.get(self)
         if isinstance(error, WorkerFailed):
             self._say(get_current_worker().node, error.error)
@@ -76,7 +76,7 @@ class ErrorBoundary(App[Result]):
         return self.is_started or _page_of(node) not in {None, *self.screen_stack[:1]}
 
     def fail(self, node: MessagePump, error: Exception, message: Message | None = None) -> None:
-        """Say what failed, and close its page unless a person asked for it there."""
+        """Report the failure, and close its page unless a person asked for it there."""
         page = _page_of(node)
         building = isinstance(message, _BUILDING)
         about = self.screen if node is self else page  # the application runs the actions of keys
@@ -111,7 +111,7 @@ class ErrorBoundary(App[Result]):
         return super().pop_screen()
 
     def end_work(self, page: Screen[Any]) -> None:
-        """Cancel what the parts of a page do, except for the one that says so."""
+        """Cancel the work of the parts of a page, except for the caller's."""
         try:
             current = get_current_worker()
         except NoActiveWorker:
@@ -181,24 +181,24 @@ def _close(page: Screen[Any]) -> None:
 
 
 def _page_of(node: object) -> Screen[Any] | None:
-    """Return the screen that something is on, None for the application and for what was removed."""
+    """Return the screen that something is on, None for the application and for a removed node."""
     while node is not None and not isinstance(node, Screen):
         node = getattr(node, "_parent", None)
     return node
 
 
 def _is_asked_for(message: Message | None) -> bool:
-    """Whether a message comes of what a person does; Textual's own are about the screen."""
+    """Whether a message comes from a person's action; Textual's own are about the screen."""
     if isinstance(message, events.Event):
         return isinstance(message, _INPUT)
     return message is not None and type(message).__module__ != messages.__name__
 
 
-_dispatch = MessagePump._dispatch_message  # noqa: SLF001 - no other place sees what every widget does
+_dispatch = MessagePump._dispatch_message  # noqa: SLF001 - no other place sees the messages of every widget
 
 
 async def _dispatch_within(pump: MessagePump, message: Message) -> None:
-    """Handle a message; where the application has a boundary, what fails stays within the page it is of."""
+    """Handle a message; where the application has a boundary, a failure stays within its page."""
     app = pump.app
     if not isinstance(app, ErrorBoundary):
         await _dispatch(pump, message)

@@ -1,4 +1,4 @@
-"""What the gauge shows of an agent's next request."""
+"""The gauge's reading of an agent's next request."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from tui_agent.ui.widgets.gauge import GaugeReading
 
 
 def gauge_reading(agent: Agent, now: float) -> GaugeReading:
-    """Return what the gauge shows of an agent's next request at ``now``, in seconds since the epoch."""
+    """Return the gauge's reading of an agent's next request at ``now``, in seconds since the epoch."""
     path = agent.session.active_path()
     cost, shares = agent.session_cost(), agent.inspector.shares()
     cache = agent.inspector.known_cache()

@@ -38,7 +38,7 @@ _Words = AnswerDelta | ReasoningProgress | CompactionProgress
 
 @dataclass
 class AgentEvents(Message):
-    """What the agent said since the last message, in order."""
+    """The agent's events since the last message, in order."""
 
     inbox: "Inbox"
 
@@ -48,8 +48,8 @@ class Inbox:
 
     A burst of deltas costs one message and one text, however many there are, and a key pressed meanwhile stands
     before the next burst in the screen's queue. Words wait for more of them as long as ``pause`` says, in seconds,
-    because waking the screen costs more than what they say; what ``HELD_SECONDS`` names waits for what follows, and
-    the end of an answer until its words are painted.
+    because waking the screen costs more than they say; events in ``HELD_SECONDS`` wait for the next one, and the
+    end of an answer until its words are painted.
     """
 
     def __init__(self, receiver: MessagePump, *, pause: Callable[[], float] = lambda: 0.0) -> None:
@@ -92,7 +92,7 @@ class Inbox:
             self._timer = None
 
     def take(self) -> Sequence[AgentEvent]:
-        """Return what came since the last time, neighbouring deltas joined."""
+        """Return the events since the last time, neighbouring deltas joined."""
         self._stop_waiting()
         self._is_told = False
         events, self._events = self._events, []

@@ -1,4 +1,4 @@
-"""Keys in their order: each reaches what has the focus after all that the key before it did, however fast they come."""
+"""Keys in order: each reaches the focused widget after the effects of the key before it, however fast they come."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ LOOK_SECONDS: Final = 0.05
 
 
 WORD_KEYS: Final = {"alt+f": "ctrl+right", "alt+b": "ctrl+left"}
-"""Keys that go a word on in a field that has text: what some terminals send for Alt with an arrow."""
+"""Keys that go a word on in a field that has text: some terminals send them for Alt with an arrow."""
 
 
 class KeyOrder:
     """Hands keys and pastes to an application one by one.
 
-    Textual hands a key to the widget that has the focus when the key arrives, and what the key does there can move
+    Textual hands a key to the widget that has the focus when the key arrives, and the key's effect there can move
     the focus or open a page later. The keys of one burst would all go to the first widget.
     """
 

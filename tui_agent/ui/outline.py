@@ -1,4 +1,4 @@
-"""What the side panel tells of a session: its branches and messages as an outline, to-dos, files, jobs. Pure."""
+"""The side panel's view of a session: its branches and messages as an outline, to-dos, files, jobs. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -69,7 +69,7 @@ _OUTLINED = kinds(lambda kind: kind.in_outline)
 
 
 def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
-    """Return the rows with an entry appended at the leaf; none when there are none yet, so that all are made anew.
+    """Return the rows with an entry appended at the leaf; none when there are none yet, so that all are rebuilt.
 
     Rows may be ahead of the events: an entry that was there when they were made changes nothing.
     """
@@ -146,7 +146,7 @@ def _text(header: EntryHeader | Entry) -> str:
 
 
 def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts:
-    """Return what a path says of to-dos and files; ``jobs`` are those of the agent, ended ones among them."""
+    """Return the to-dos and files of a path; ``jobs`` are those of the agent, ended ones among them."""
     todos = current_todos(path)
     newest_list = newest(path, ToolResultEntry, where=lambda entry: entry.tool == TodoTool.name)
     return PanelFacts(

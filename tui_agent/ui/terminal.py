@@ -58,7 +58,7 @@ _NOTIFYING: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("TERM", LazyPattern("xterm-kitty"), _OSC_99),
     ("TERM", LazyPattern("foot|rxvt-unicode|contour|xterm-ghostty|wezterm"), _OSC_777),
 )
-"""Terminals with notifications, by what they put into the environment, and how each is asked for one.
+"""Terminals with notifications, by their environment variables, and how each is asked for one.
 
 Those that are not here may print such a sequence, or take it for something else.
 """

@@ -1,1 +1,1 @@
-"""What the prompt does with text, apart from drawing it: pastes, history, completion, attachments, intents."""
+"""The prompt's handling of text, apart from drawing it: pastes, history, completion, attachments, intents."""

@@ -41,7 +41,7 @@ _SCORED = 300
 """Candidates that go through the exact scorer."""
 
 SIGNS = frozenset("/@#")
-"""What a word begins with that can be completed."""
+"""First characters of words that can be completed."""
 _MENTION = LazyPattern(r'(?:^|(?<=[\s(]))@(?:"([^"\n]*)|([^\s"]*))$')
 _ENTRY = LazyPattern(r"(?:^|(?<=[\s(\[]))#([^\s#]*)$")
 
@@ -73,7 +73,7 @@ class Candidate:
 
 
 CompletionSource = tuple[Literal["mention", "entry"], Callable[[str], Awaitable[Sequence[Candidate]]]]
-"""Something that can be completed: the kind of token, and what returns the candidates for its query, best first.
+"""Something that can be completed: the kind of token, and a function from its query to the candidates, best first.
 
 Slow work in it belongs in a thread. Candidates of all sources of a kind are shown in one list, ordered by ``score``
 and, where that is the same, in the order of the sources.
@@ -81,7 +81,7 @@ and, where that is the same, in the order of the sources.
 
 
 def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
-    """Return what could be completed at a cursor position, None when nothing could."""
+    """Return the token to complete at a cursor position, None without one."""
     before = lines[row][:column]
     if row == 0 and before.startswith("/") and not re.search(r"[\s/]", before[1:]):
         return Token("command", before[1:], row, 0, column)
@@ -161,7 +161,7 @@ def _file(path: str) -> Candidate:
 
 
 def mention(name: str) -> str:
-    """Return what names a file, an agent or a resource in a message, with a space after it."""
+    """Return the mention of a file, an agent or a resource in a message, with a space after it."""
     return f'@"{name}" ' if re.search(r'[\s"]', name) else f"@{name} "
 
 

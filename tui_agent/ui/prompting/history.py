@@ -1,4 +1,4 @@
-"""Walking through what the user wrote before, with the draft kept as the newest position."""
+"""Walking through the user's earlier texts, with the draft kept as the newest position."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,7 +18,7 @@ class PromptHistory:
         self.walking = False
         """Whether an earlier message is shown instead of the draft."""
         self.draft = ""
-        """What was written before the walk began."""
+        """The draft from before the walk began."""
 
     def older(self, shown: str) -> str | None:
         """Return the message before the one shown, None at the oldest. ``shown`` is kept when it is the draft."""

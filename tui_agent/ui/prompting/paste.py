@@ -1,4 +1,4 @@
-"""Pastes: a large one is a chip until the message is sent, the path of an image becomes what attaches it."""
+"""Pastes: a large one is a chip until the message is sent, the path of an image becomes its mention."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def is_large(text: str) -> bool:
 
 
 class PasteStore(dict[str, str]):
-    """The texts behind the chips of one prompt, by chip; that of an image is what names it in the message too."""
+    """The texts behind the chips of one prompt, by chip; that of an image also names it in the message."""
 
     def fold(self, text: str) -> str:
         """Keep a text and return the chip that stands for it."""

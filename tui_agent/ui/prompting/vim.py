@@ -1,4 +1,4 @@
-"""The keys of vi for a small text: what each does to text and cursor. Pure.
+"""The keys of vi for a small text: the effect of each on text and cursor. Pure.
 
 A position is a number of characters from the beginning. In normal mode it is that of a character, not behind the last
 one of a line.
@@ -14,7 +14,7 @@ from tui_agent.lazy import dataclass
 
 
 class Mode(StrEnum):
-    """What a key means; the value is how the mode is called on the screen."""
+    """The mode, which gives keys their meaning; the value is its name on the screen."""
 
     INSERT = "insert"
     NORMAL = "normal"
@@ -24,7 +24,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a key did. ``selected`` is a range, its end not included; ``wants`` is for whoever has the text to do."""
+    """The effect of a key. ``selected`` is a range, its end not included; ``wants`` is for the text's owner to do."""
 
     text: str
     at: int
@@ -34,7 +34,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What an operator acts on; whole lines include their line feed."""
+    """The range an operator acts on; whole lines include their line feed."""
 
     start: int
     end: int
@@ -121,13 +121,13 @@ class Vim:
         return "".join(self._keys)
 
     def reset(self) -> None:
-        """Begin anew, writing: the text is another one."""
+        """Start over in insert mode: the text is another one."""
         self._forget()
         self.mode = Mode.INSERT
         self._inserting = ([], "", 0)
 
     def press(self, key: str, text: str, at: int) -> Step | None:
-        """Do what a key does, a character or a key's name; None where it means nothing here."""
+        """Handle a key, a character or a key's name; None where it means nothing here."""
         if self.mode is Mode.INSERT:
             return self._leave_insert(text, at) if key == "escape" else None
         if key == "escape":
@@ -248,7 +248,7 @@ class Vim:
         return min(int(self._count or 1), 10_000)
 
     def _move(self, key: str) -> None:
-        """Move, or let the operator that waits act on what was moved over."""
+        """Move, or apply the pending operator to the range moved over."""
         if key in {"j", "k", "G", "gg"}:
             self._move_lines(key)
             return

@@ -1,4 +1,4 @@
-"""What a subagent or a race's runner does on its branch: live while it works, to be read afterwards."""
+"""The work of a subagent or a race's runner on its branch: live while it works, to be read afterwards."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class BranchScreen(Page[None]):
         except UserFacingError as error:
             self.notice.say_briefly(str(error))
 
-    # -- what the conversation asks for
+    # -- requests of the conversation
 
     @on(messages.ActionRequested)
     def _block_action(self, message: messages.ActionRequested) -> None:

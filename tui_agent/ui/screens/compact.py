@@ -1,4 +1,4 @@
-"""The compaction dialog: what goes and what stays, the summary as it is written, and editing it before it counts."""
+"""The compaction dialog: entries that go and stay, the summary as it is written, and editing it before it counts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tui_agent.context.compaction import Boundary
 
 FLUSH_SECONDS = 0.15
-"""Time between two looks at what was streamed."""
+"""Time between two looks at the stream."""
 WEIGH_SECONDS = 0.4
 """How long the summary is left alone before it is weighed again."""
 WORKING = "The agent is working. Nothing was changed; compact when it is done."
@@ -100,11 +100,11 @@ class CompactScreen(Dialog[None]):
 
     def on_mount(self) -> None:
         self.when_left(self._agent.channel.subscribe(self._agent_said))
-        # What a container composes may come later than this.
+        # The children a container composes may come later than this.
         self.call_after_refresh(self.run_worker, self._plan(), group="plan", exclusive=True)
 
     async def _plan(self) -> None:
-        """Show the summary that was prepared beside the work; without one, what a compaction would do."""
+        """Show the summary that was prepared beside the work; without one, the plan of a compaction."""
         compactor, order = self._agent.context.compactor, self._agent.context.order("manual", boundary=self.boundary)
         prepared = await compactor.prepared.draft(order)
         forecast = None if prepared is None else await compactor.forecast(prepared.plan, order)

@@ -71,7 +71,7 @@ class BlockPreview(Widget):
 REST_SECONDS = 0.08
 """The map follows the timeline when its cursor rests for so long."""
 LATER_SECONDS = 0.5
-"""The timeline is made again so long after something happened, and at least nine times what making it took."""
+"""The timeline is made again so long after something happened, and at least nine times as long as making it took."""
 NEAR_MAPS = 8
 """Maps of requests that are kept, for going back and forth."""
 KEYS = (
@@ -245,7 +245,7 @@ class ContextScreen(Page[None]):
 
     @work(exclusive=True, group="follow")
     async def _follow(self) -> None:
-        """Show the request of the step under the cursor, and what came and went since the one before."""
+        """Show the request of the step under the cursor, and its changes since the one before."""
         self.follow_timer = None
         step, at = self._step, self.plot.cursor
         if step is None or step.answer is None:

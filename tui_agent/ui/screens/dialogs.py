@@ -148,7 +148,7 @@ class ChoiceScreen(Dialog[str]):
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What a question beneath the conversation does to it."""
+    """The effect of a question beneath the conversation on it."""
 
     scroll: Callable[[int], None]
     """Scrolls by pages."""

@@ -1,4 +1,4 @@
-"""What the agent works with: agents, skills, tools, and MCP servers with what each offers, costs, and lacks."""
+"""The agent's equipment: agents, skills, tools, and MCP servers with the offer, cost and gaps of each."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class EquipmentList(LineList):
         return self.highlighted[1]
 
     def go_to(self, heading: str) -> None:
-        """Put the cursor on what follows a heading, which is at the top then."""
+        """Put the cursor on the row after a heading, which is at the top then."""
         at = next((at for at, (line, _, _) in enumerate(self._rows) if line is not None and line.text == heading), 0)
         self.cursor = at + 1
         self.scroll_to(y=at, animate=False, force=True)
@@ -131,7 +131,7 @@ class EquipmentList(LineList):
 
 
 def _address(row: _Row) -> tuple[str, str | None] | None:
-    """Return what a row keeps when the servers are read anew, None for a line."""
+    """Return the key a row keeps when the servers are read again, None for a line."""
     _line, server, tool = row
     return None if server is None else (server.name, tool.own if tool is not None else None)
 
@@ -170,7 +170,7 @@ MAX_NAMED = 6
 
 
 class EquipmentScreen(Page[None]):
-    """Shows what an agent works with; follows its servers while it is open."""
+    """Shows an agent's equipment; follows its servers while it is open."""
 
     HEADING = "Agents and tools"
     KEYS = "esc back"
@@ -306,7 +306,7 @@ class EquipmentScreen(Page[None]):
 
 
 def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
-    """Return how many there are and what their tools take of a window in tokens."""
+    """Return how many there are and the tokens their tools take of a window."""
     if not servers:
         return ""
     ready = [server for server in servers if server.state is ServerState.READY]

@@ -91,7 +91,7 @@ class HelpScreen(PickerScreen[HelpRow]):
         self.query_one("#here").display = self._with_keys and not words and self.app.size.height >= ROOM_FOR_KEYS
         texts = [(row, f"{row.name} {row.keys} {row.text}".lower()) for row in self._rows.values()]
         found = [row for row, text in texts if all(word in text for word in words)]
-        # A command of that name stands before what only speaks of it; keys that have no room over the list begin it.
+        # A command of that name stands before rows that only mention it; keys that have no room over the list begin it.
         keys_first = self._with_keys and not words and not self.query_one("#here").display
         named = "key" if keys_first else query.lower() or "\0"
         found.sort(key=lambda row: not row.name.lstrip("/").startswith(named))

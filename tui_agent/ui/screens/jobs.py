@@ -35,11 +35,11 @@ def how_it_is(state: JobState, now: float) -> str:
 
 
 WORDS_SECONDS = 0.5
-"""Time for which what the agent says meanwhile, which changes nothing here, is kept together."""
+"""Time for which the agent's events, which change nothing here, are kept together."""
 
 
 class JobsScreen(PanePage):
-    """Shows jobs over the conversation; it follows what they do."""
+    """Shows jobs over the conversation; it follows their output."""
 
     KEYS = "x stop it  ↑↓ job  pgup/pgdn scroll  y copy output  esc back"
     AUTO_FOCUS = "OptionList"

@@ -99,7 +99,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         self.controller = Controller(self, self._on_agent_event)
         """Everything a user can ask of the program."""
         self.view: SessionView | None = None
-        """What shows the open session; None until ``attach``."""
+        """The view of the open session; None until ``attach``."""
         self.keymap: Mapping[str, str] = {}
         self.attention = Attention(self)
         """Calls the user back who looks elsewhere."""
@@ -481,7 +481,7 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.unsent.save()
             return
         if not isinstance(parse(message.text), CommandIntent):
-            # Whoever says something wants to see what comes of it, wherever they were reading.
+            # Whoever says something wants to see the result, wherever they were reading.
             self.action_scroll_conversation("end")
         await self.controller.outbox.send(message.text, follow_up=message.follow_up)
         self.unsent.save()
@@ -489,7 +489,7 @@ class MainScreen(BoundedScreen[None], Frontend):
     @on(Prompt.PasteAsked)
     @work(exclusive=True, group="paste")
     async def _paste_asked(self) -> None:
-        """Paste an image from the system's clipboard, or else what was copied in this program."""
+        """Paste an image from the system's clipboard, or else the text copied in this program."""
         from tui_agent.ui.clipboard import read_image
 
         await self.controller.attached.wait()
@@ -584,7 +584,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         """Text typed while a block has the focus is meant for the prompt, unless its first letter acts on the block.
 
         Keys of one burst are on their way to the block before the first of them has moved the focus. The prompt
-        takes all text that is sent to it, so what arrives here while it has the focus was on that way.
+        takes all text that is sent to it, so text that arrives here while it has the focus was on that way.
         """
         transcript = self.view.transcript if self.view is not None else None
         if transcript is None or not (transcript.has_focus or self.prompt.has_focus):

@@ -1,6 +1,6 @@
 """Pick a model: those that can be used now first, with window, price and abilities; any other id can be typed.
 
-Servers of the user's are asked what they have while the list is shown already.
+Servers of the user's are asked for their models while the list is shown already.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ USED_SESSIONS = 40
 
 
 def price(row: ModelRow) -> str:
-    """Return what a million tokens cost, in and out: ``$3 / $15``; empty when unknown."""
+    """Return the price of a million tokens, in and out: ``$3 / $15``; empty when unknown."""
     if row.input_price is None or row.output_price is None:
         return ""
     if not row.input_price and not row.output_price:

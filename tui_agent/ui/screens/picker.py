@@ -51,7 +51,7 @@ def matching(
 
 
 class PickerList(Options):
-    """Rows whose highlight stops at both ends: in a list of hundreds the other end is not what an arrow key means."""
+    """Rows whose highlight stops at both ends: in a list of hundreds an arrow key does not mean the other end."""
 
     def action_cursor_up(self) -> None:
         if self._stands_at(0):

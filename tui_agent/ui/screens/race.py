@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import RaceRunner
 
 REFRESH_SECONDS: Final = 0.25
-"""What the runners do is shown together after so long, however many pieces of their answers come."""
+"""The runners' events are shown together after so long, however many pieces of their answers come."""
 MARK: Final = "▸"
 """Stands at the runner that the next diff is compared to."""
 COLUMNS_FROM: Final = 100
@@ -121,11 +121,11 @@ class RaceScreen(PanePage):
     def on_mount(self) -> None:
         self.when_left(self._race.subscribe(self._look_soon))
         self.set_interval(REFRESH_SECONDS, self._tick)
-        # What a container composes may come later than this.
+        # The children a container composes may come later than this.
         self.call_after_refresh(self._look)
 
     def _tick(self) -> None:
-        """Follow what the runners write, their times and costs: no event tells of those."""
+        """Follow the runners' output, times and costs: no event tells of those."""
         if not self._is_over:
             self._look()
 

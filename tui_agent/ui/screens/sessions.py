@@ -1,4 +1,4 @@
-"""The sessions of this user: find one or what was said in it, open, rename, fork, export, delete (and undo that)."""
+"""The sessions of this user: find one or a text in it, open, rename, fork, export, delete (and undo that)."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -144,7 +144,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
             for hit in self._hits.get(info.id, ())[:HITS_PER_SESSION]:
                 number = self.styled(f"    #{hit.entry_id} ", "faint")
                 words = [place for start, end in hit.highlights for place in range(start, end)]
-                # What a terminal would act on is replaced one for one, so that the words stand where they stood.
+                # Characters a terminal would act on are replaced one for one, so that the words stand where they stood.
                 text = self.marked(ACTING.sub("·", hit.snippet), words)
                 rows.append(Option(Content.assemble(number, text), id=f"{info.id}#{hit.entry_id}"))
         self.show(rows, at=at)

@@ -85,7 +85,7 @@ esc                      back, nothing changed"""
 """All keys, for the help page."""
 
 NO_SUMMARY, FOCUS = "\0none", "\0focus"
-"""Answers in place of what a summary is to keep."""
+"""Answers in place of the focus of a summary."""
 KEEP_WHAT = "What should the summary keep?"
 PREVIEW_SECONDS = 0.05
 """The preview follows when the cursor rests for so long."""
@@ -104,7 +104,7 @@ TAIL = 8
 """Lines of the growing summary that are shown."""
 
 SummaryWork = Callable[[Callable[[str], None]], Awaitable[object]]
-"""Is given what takes the pieces of the summary."""
+"""Gets the function that takes the pieces of the summary."""
 
 
 class TreeScreen(Page[None]):
@@ -151,7 +151,7 @@ class TreeScreen(Page[None]):
         self._search: SearchBegun | None = None
         self._labelling: int | None = None
         self._focus = ""
-        """What the last summary was to keep, for when it failed."""
+        """The focus of the last summary, for when it failed."""
         self._wants_preview: bool | None = None
         self._priced = False
         self._pause = REFRESH_SECONDS
@@ -340,7 +340,7 @@ class TreeScreen(Page[None]):
 
     @work(group="tree-move", exclusive=True)
     async def _go(self, entry_id: int, *, continue_from_here: bool) -> None:
-        """Go to an entry, after asking what there is to be asked: about a summary, about files, or nothing."""
+        """Go to an entry, after the questions it needs: about a summary, about files, or none."""
         agent = self._agent
         plan = agent.navigator.plan(entry_id, continue_from_here=continue_from_here)
         files = await agent.files.plan(plan.leaf)
@@ -359,7 +359,7 @@ class TreeScreen(Page[None]):
         if restores is None:
             return
         wanted = None if focus == NO_SUMMARY else focus
-        # What was said of where one was is no longer on the screen then.
+        # The note about the old place is no longer on the screen then.
         self._controller.frontend.clear_notice()
         restored = files if restores == RESTORE else None
         if await self._summarise(
@@ -369,7 +369,7 @@ class TreeScreen(Page[None]):
             self._controller.frontend.restore_message(prompt_text(plan.prompt))
 
     async def _ask_for_focus(self, question: str, about: str, *, may_skip: bool = False) -> str | None:
-        """Return what a summary is to keep, "" for nothing special; or ``NO_SUMMARY``; None when one went back."""
+        """Return the focus of a summary, "" for nothing special; or ``NO_SUMMARY``; None when one went back."""
         answers = [(NO_SUMMARY, "No summary")] if may_skip else []
         answers += [("", "Summarise"), (FOCUS, "Summarise with focus…")]
         while (answer := await self._controller.ask(Choice(question, answers, about, numbered=True))) == FOCUS:
@@ -516,7 +516,7 @@ class TreeScreen(Page[None]):
 class SummarisingScreen(Dialog[str]):
     """The summary of a branch that is left or merged, growing in sight.
 
-    Dismissed with what went wrong, "" when it is done, None when Escape cancelled it: then nothing has changed.
+    Dismissed with the problem, "" when it is done, None when Escape cancelled it: then nothing has changed.
     """
 
     KEYS: ClassVar[str] = "esc back, nothing changes"
@@ -549,7 +549,7 @@ class SummarisingScreen(Dialog[str]):
 
 
 async def _problem_of(work: SummaryWork, progress: Callable[[str], None]) -> str:
-    """Do some work; return what went wrong, "" for nothing."""
+    """Do some work; return the problem, "" for none."""
     try:
         await work(progress)
     except (NavigationError, StoreError) as error:

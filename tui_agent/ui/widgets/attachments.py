@@ -1,4 +1,4 @@
-"""What the message being written carries as images: name, size, tokens."""
+"""The images attached to the draft: name, size, tokens."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan
 
 
 class SortOrder(StrEnum):
-    """What blocks are sorted by, in the order the key goes through."""
+    """How blocks are sorted, in the order the key goes through."""
 
     REQUEST = "request order"
     SIZE = "largest first"
@@ -25,7 +25,7 @@ class SortOrder(StrEnum):
 
 
 class Grouping(StrEnum):
-    """What blocks are gathered under, in the order the key goes through."""
+    """How blocks are grouped, in the order the key goes through."""
 
     NONE = "not grouped"
     KIND = "by kind"
@@ -56,7 +56,7 @@ _Address = tuple[str, tuple[int, ...], str]
 HEAD = "prompt and tools"
 """The heading over the head, which is there in the list that is not grouped too."""
 REST = "not attributed"
-"""The last row, where what was measured is not the sum of the blocks."""
+"""The last row, where the measured size is not the sum of the blocks."""
 
 
 def arrange(
@@ -295,7 +295,7 @@ class BlockList(LineList):
 
 
 def _label(block: ContextBlock) -> str:
-    """Return what a block says in a line, without its tool's name before it."""
+    """Return a block's line, without its tool's name before it."""
     label = block.label
     if block.tool:
         label = label.removeprefix("tool ").removeprefix(block.tool).lstrip() if block.kind == "tool_result" else label

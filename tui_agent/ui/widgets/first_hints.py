@@ -1,4 +1,4 @@
-"""What somebody new should know, over the prompt of an empty session; gone for good after a few messages."""
+"""Hints for a new user, over the prompt of an empty session; gone for good after a few messages."""
 
 from collections.abc import Mapping, Sequence
 

@@ -50,7 +50,7 @@ EXTRAS_WIDTH = 28
 
 @dataclass(frozen=True, slots=True)
 class GaugeReading:
-    """What the gauge shows. ``cache_share`` is 0 to 1, of the last request; ``cost`` is US dollars of the session.
+    """The gauge's numbers. ``cache_share`` is 0 to 1, of the last request; ``cost`` is US dollars of the session.
 
     ``warm_until`` is when the provider's cache expires, in seconds since the epoch; None where it never said.
     """
@@ -116,7 +116,7 @@ def numbers(size: ContextSize) -> str:
 
 
 def extras(reading: GaugeReading, now: float) -> list[str]:
-    """Return what follows the numbers, most important first; a narrow screen drops from the end."""
+    """Return the texts after the numbers, most important first; a narrow screen drops from the end."""
     found = []
     if reading.size.total > reading.size.window:
         found.append(_WINDOW_NOTES.get(reading.size.window_origin, "estimated" if reading.size.estimated else "full"))
@@ -170,20 +170,20 @@ class Gauge(Widget):
         """The newest reading that holds no estimate of an answer being streamed."""
 
     def look(self) -> None:
-        """Say what the clock says now: a timer stands still while the machine sleeps."""
+        """Show the time left now: a timer stands still while the machine sleeps."""
         if self.reading is not None and self.reading.warm_until is not None:
             self.refresh()
             self.watch_reading()
 
     def measure(self, reading: GaugeReading | None) -> None:
-        """Show what was measured between two answers, and for a moment by how much it became smaller."""
+        """Show a reading from between two answers, and for a moment by how much it became smaller."""
         before, self.measured, self.reading = self.measured, reading, reading
         if before is None or reading is None or not before.size.is_known or before.size.window != reading.size.window:
             return
         fallen = before.size.total - reading.size.total
         if fallen < 0:
             self._fall = 0, 0.0
-        # What a report corrects has not left.
+        # Tokens that a report corrects have not left.
         corrected = before.size.estimated and not reading.size.estimated
         if fallen >= LEAST_FALL and not corrected:
             self._fall = fallen, self._clock() + FALL_SECONDS

@@ -1,4 +1,4 @@
-"""The first line: what this session is about, and where it works."""
+"""The first line: this session's subject, and where it works."""
 
 from typing import ClassVar
 

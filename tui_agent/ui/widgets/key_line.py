@@ -20,7 +20,7 @@ _PRESSABLE: Final = re.compile(
     r"[a-zA-Z]|(?:ctrl|shift|alt)\+\w+|f\d+|tab|space|enter|escape|up|down|slash|question_mark"
 )
 _ACTIONS: Final = {"←→ fold": "focused.toggle_branch"}
-"""What a click does on hints of two keys."""
+"""The effect of a click on hints of two keys."""
 _OBVIOUS: Final = "↑↓"
 """Left out first: whoever sees a list tries them."""
 

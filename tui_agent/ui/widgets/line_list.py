@@ -72,10 +72,10 @@ class LineList(ScrollView, can_focus=True):
         self.count = 0
         self._styles: dict[str, RichStyle] = {}
 
-    # -- what a subclass says
+    # -- for subclasses
 
     row: Callable[[int, int], Sequence[StyledSpan]]
-    """Returns the row of a number in a width; what does not fit is cut."""
+    """Returns the row of a number in a width; the excess is cut."""
     heading: Callable[[int], Sequence[StyledSpan]]
     """Returns the heading in a width, where there is one (``HEADED``)."""
 

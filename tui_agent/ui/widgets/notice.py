@@ -1,4 +1,4 @@
-"""One calm line above the prompt for what went wrong or needs a word, with the key that helps."""
+"""One calm line above the prompt for a failure or a note, with the key that helps."""
 
 from typing import ClassVar, Literal
 
@@ -28,7 +28,7 @@ class NoticeLine(Widget):
     message: reactive[str] = reactive("", layout=True)
     severity: reactive[Severity] = reactive("information")
     remedy: reactive[tuple[str, str, str] | None] = reactive(None)
-    """Key, label and action of what helps."""
+    """Key, label and action of the remedy."""
 
     _brief: Timer | None = None
 

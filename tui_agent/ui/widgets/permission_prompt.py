@@ -1,4 +1,4 @@
-"""The permission question: what would run, why it asks, and exactly what each answer allows. In place, never modal."""
+"""The permission question: the call, why it asks, and exactly what each answer allows. In place, never modal."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -31,7 +31,7 @@ LOOP_RESULTS, LOOP_LINES = 3, 3
 def details_of(request: PermissionRequest, width: int) -> Iterator[Line]:
     """Return the full command, diff or address, as the conversation would show it. Nothing in it is markup.
 
-    For a loop it is what the call gave so far, for a command all of it and what of it asks.
+    For a loop it is the call's results so far, for a command all of it and the parts that ask.
     """
     if request.loop:
         yield from _loop_lines(request, width)
@@ -183,7 +183,7 @@ class PermissionPrompt(VerticalGroup):
         settle: Callable[[PermissionRequest, PermissionAnswer], None],
         show: Callable[[Page], None],
     ) -> None:
-        """``settle`` takes what the user decided, ``show`` the page of the whole of what a question is about."""
+        """``settle`` takes the user's decision, ``show`` the page with the whole subject of a question."""
         super().__init__()
         self._settle = settle
         self._show_page = show
@@ -199,11 +199,11 @@ class PermissionPrompt(VerticalGroup):
         self._hint = Static("", classes="permission-hint", markup=False)
         self._choices = PermissionChoices(self, hold=min(KEY_HOLD_SECONDS, grace))
         self._note = Input(placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True)
-        """What the agent should do instead; what was written stays."""
+        """The field for an instruction to the agent; its text stays."""
         self._pattern = Input(compact=True, select_on_focus=False)
         """The pattern of a rule before it is made."""
         self._made: list[str] = []
-        """The rules as the user wants them: what they are about and a pattern, ``allow bash: git commit *``."""
+        """The rules as the user wants them: their subject and a pattern, ``allow bash: git commit *``."""
         self._changed = 0
         self._is_scrolled = False
         self.display = False
@@ -293,13 +293,13 @@ class PermissionPrompt(VerticalGroup):
         if (request := self.request) is None:
             return
         more = f"  ({len(self._waiting) - 1} more)" if len(self._waiting) > 1 else ""
-        what, reason = question(request), one_line(request.reason, 200)
+        heading, reason = question(request), one_line(request.reason, 200)
         if self._pattern.display:
-            what, reason = f"{self._made[self._changed].partition(': ')[0]}:", PATTERN_HINT
+            heading, reason = f"{self._made[self._changed].partition(': ')[0]}:", PATTERN_HINT
         faint = self.get_visual_style("permission--reason", partial=True)
         strong = self.get_visual_style("permission--what", partial=True)
         about = f"  {reason}" if reason else ""
-        self._title.update(Content.assemble((what, strong), (about, faint), (more, faint)))
+        self._title.update(Content.assemble((heading, strong), (about, faint), (more, faint)))
 
     def _show_first_change(self) -> None:
         """Scroll to the first line that changes, where the lines before it leave no room for it."""

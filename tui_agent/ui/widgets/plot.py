@@ -18,7 +18,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.plot import FREE, Cell, Column, Series, columns, stacked
 
 _GUTTER = 7
-"""Cells left of the plot for what its height stands for, where there is room for them."""
+"""Cells left of the plot for the label of its height, where there is room for them."""
 _ROOMY = 60
 _EMPTY = Series(((),), 1.0)
 

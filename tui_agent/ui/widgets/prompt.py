@@ -32,12 +32,12 @@ def clean(text: str) -> str:
 
 
 class Prompt(TextArea):
-    """Where the user writes. Posts ``Sent``; what a text means is for the screen to decide."""
+    """Where the user writes. Posts ``Sent``; the screen decides the meaning of a text."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "send", "send", show=False),
         Binding("alt+enter", "send(True)", "queue"),
-        # Without a run alt+enter is a new line too: it is what many terminals send for shift+enter.
+        # Without a run alt+enter is a new line too: many terminals send it for shift+enter.
         Binding("shift+enter,ctrl+j,alt+enter", "newline", "new line", show=False),
         Binding("tab", "complete", "complete"),
         Binding("escape", "close_completion", "close list", show=False),
@@ -116,12 +116,12 @@ class Prompt(TextArea):
 
     @property
     def full_text(self) -> str:
-        """The text with every chip replaced by what was pasted."""
+        """The text with every chip replaced by the pasted text."""
         return self._pastes.expand(self.text)
 
     @property
     def draft(self) -> str:
-        """What the user is writing: not the earlier message that is being looked at."""
+        """The user's own text: not the earlier message that is being looked at."""
         return self._walk.draft if self._is_recalled else self.full_text
 
     @property
@@ -141,7 +141,7 @@ class Prompt(TextArea):
         self.set_draft(text)
 
     def restore(self, text: str) -> None:
-        """Put back a text that was sent before, in place of one that nobody touched; what was written stays after it.
+        """Put back a text that was sent before, in place of one that nobody touched; the draft stays after it.
 
         A command typed while it is untouched takes its place.
         """
@@ -162,7 +162,7 @@ class Prompt(TextArea):
     def go_on(self, text: str) -> None:
         self.last_typed = self._clock()
         self.insert(clean(text))
-        # At once: what was typed in the same burst is on its way already.
+        # At once: input of the same burst is on its way already.
         self.screen.set_focus(self)
 
     def reset(self) -> None:
@@ -288,7 +288,7 @@ class Prompt(TextArea):
             act()
         elif event.is_printable or not await self._run_own(event.key):
             if event.character == "/":
-                # What was restored and nobody touched goes into the history: a command begins, and not at its end.
+                # A restored text that nobody touched goes into the history: a command begins, and not at its end.
                 if self._restored and self.text == self._restored and self.cursor_location == self.document.end:
                     self._walk.add(self.full_text)
                     self.load_text("")
@@ -299,7 +299,7 @@ class Prompt(TextArea):
         event.prevent_default()
 
     async def _run_own(self, key: str) -> bool:
-        """Do what a key of the prompt does, now: Textual does it later, after characters typed since then."""
+        """Run the action of a key of the prompt, now: Textual does it later, after characters typed since then."""
         for binding in self._bindings.key_to_bindings.get(key, ()):
             namespace, action, parameters = parse(binding.action)
             if namespace or binding.priority:
@@ -314,7 +314,7 @@ class Prompt(TextArea):
         self.last_typed = self._clock()
         text = clean(event.text)
         if not text:
-            # What terminals paste of an image.
+            # Terminals paste an image as an empty text.
             self.action_paste()
             return
         text = pasted_path(text) or (self._pastes.fold(text) if is_large(text) else text)
@@ -398,7 +398,7 @@ class Prompt(TextArea):
         return token_at(self.document.lines, row, column) if usable else None
 
     def _catch_up(self) -> None:
-        """Let the list follow what was just typed: keys can come faster than the messages that tell of them."""
+        """Let the list follow the latest input: keys can come faster than the messages that tell of them."""
         choice, token = self._popup.choice, self._token()
         if choice is not None and choice[0] != token:
             # The right files are not known yet; a wrong one must not be put in.

@@ -157,7 +157,7 @@ class SessionView(Room):
         self._wants_panel: bool | None = None
         self._focused_entry: int | None = None
         self._facts_changed = False
-        """Whether what the main screen says of session and request is to be looked at again."""
+        """Whether the main screen's facts on session and request need another look."""
         self.cold_cache = ColdCache(main.controller)
         self.inbox = Inbox(self, pause=lambda: next((pane.pause for pane in self.query(Transcript)), 0.0))
 
@@ -237,7 +237,7 @@ class SessionView(Room):
         else:
             self.hints.display = False
 
-    # -- what the agent says ----------------------------------------------------------------------------------
+    # -- events of the agent ----------------------------------------------------------------------------------
 
     @on(AgentEvents)
     def _on_agent_event(self, message: AgentEvents) -> None:
@@ -259,7 +259,7 @@ class SessionView(Room):
             self._main.show_live_size()
 
     def _show(self, event: AgentEvent) -> None:  # noqa: C901, PLR0912, PLR0915 - one arm per event
-        """Show an event: the one place that knows which widget shows what.
+        """Show an event: the one place that maps events to widgets.
 
         The conversation, which a subagent's page has too, and the status line see every one.
         """
@@ -323,7 +323,7 @@ class SessionView(Room):
         if ended.error == INTERRUPTED:
             self._main.say(COMPACTION_STOPPED, "warning")
         elif ended.error and ended.trigger == "manual":
-            # Of one that nobody asked for, whoever began it says what becomes of the work without it.
+            # Of one that nobody asked for, whoever began it reports how the work goes on without it.
             self._main.say(ended.error, "warning")
         self._facts_changed = True
         self._main.refresh_bindings()
@@ -433,7 +433,7 @@ class SessionView(Room):
         message.stop()
         self.show_entry(message.entry_id)
 
-    # -- what the conversation asks for -----------------------------------------------------------------------
+    # -- requests of the conversation ------------------------------------------------------------------------
 
     @on(messages.ActionRequested)
     def _block_action(self, message: messages.ActionRequested) -> None:

@@ -56,7 +56,7 @@ class SidePanel(LineList):
         self._rows: list[OutlineRow] = []
         self._facts = PanelFacts()
         self._summarised: tuple[int, list[Entry]] = (0, [])
-        """The newest compaction, and what changed files before it."""
+        """The newest compaction, and the entries that changed files before it."""
         self._stale = True
         self._asked = False
 
@@ -68,7 +68,7 @@ class SidePanel(LineList):
         self._look_soon()
 
     def follow(self, entry: Entry | None) -> None:
-        """Take in an entry that was appended; None: the leaf is another, and all rows are made anew."""
+        """Take in an entry that was appended; None: the leaf is another, and all rows are rebuilt."""
         self._rows = [] if entry is None else extended(self._rows, entry)
         self._look_soon()
 

@@ -1,4 +1,4 @@
-"""The last line: mode, model, effort, leaf and what goes on; on the right the keys that work now."""
+"""The last line: mode, model, effort, leaf and activity; on the right the keys that work now."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -34,7 +34,7 @@ _PALETTE = "command_palette"
 
 
 def hints_of(bindings: Sequence[Binding]) -> tuple[Hint, ...]:
-    """Return the hints for bindings that want to be shown, each action once, what matters most first."""
+    """Return the hints for bindings that want to be shown, each action once, the most important first."""
     hints: dict[str, Hint] = {}
     for binding in bindings:
         if binding.show or binding.action == _PALETTE:
@@ -71,9 +71,9 @@ class StatusLine(Widget):
     race: reactive[str] = reactive("")
     """How a race stands that goes on while its page is closed."""
     block: reactive[str] = reactive("")
-    """What the block with the focus weighs, and how the model has it; in place of the model while there is one."""
+    """The tokens of the block with the focus, and how the model has it; in place of the model while there is one."""
     told_elsewhere: reactive[bool] = reactive(default=False)
-    """Whether the conversation says what goes on, at its end that one sees."""
+    """Whether the visible end of the conversation shows the activity."""
     hints: reactive[tuple[Hint, ...]] = reactive(())
     """Keys that work now, most important first."""
 

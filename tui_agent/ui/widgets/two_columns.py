@@ -1,4 +1,4 @@
-"""Text in two columns that stays so when it wraps: what goes on stands under the second column."""
+"""Text in two columns that stays so when it wraps: the continuation stands under the second column."""
 
 import re
 from typing import Final

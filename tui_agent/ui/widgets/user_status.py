@@ -1,4 +1,4 @@
-"""The user's own status line: the first line a command of theirs writes, given what goes on as JSON."""
+"""The user's own status line: the first line a command of theirs writes, given the state as JSON."""
 
 from __future__ import annotations
 

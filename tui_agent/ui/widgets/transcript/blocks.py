@@ -1,4 +1,4 @@
-"""The blocks of the transcript: what can be focused, folded, copied and acted on, one after another."""
+"""The blocks of the transcript: the units to focus, fold, copy and act on, one after another."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
@@ -25,7 +25,7 @@ from tui_agent.ui.widgets.transcript.lines import (
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit", "compact"]
 
 _LABELS: Final = {"retry": "f8 retry"}
-"""What an action is called where it is not simply its name: a failed answer needs no focus to be retried."""
+"""Labels of actions that differ from their names: a failed answer needs no focus to be retried."""
 
 _READ: Final = "read"
 _CLOSE: Final = "close"
@@ -87,7 +87,7 @@ class Block:
     """The text copied from a block without a document."""
 
     is_told: bool = True
-    """Whether it is what its entry says, so that the model may have it; other blocks are the program's words."""
+    """Whether it is its entry's content, so that the model may have it; other blocks are the program's words."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -137,7 +137,7 @@ class Block:
 
 
 class UserBlock(Block):
-    """A message of the user: plain text as typed, what was attached, and what a command was ``sent`` as, folded."""
+    """A message of the user: plain text as typed, attachments, and the text ``sent`` for a command, folded."""
 
     kind = "user"
 
@@ -162,9 +162,9 @@ class UserBlock(Block):
         lines[0].prefix = ((_YOU, "user-bar strong"), *note)
         if self._sent is not None:
             icon = OPEN if self.fold is Fold.FULL else CLOSED
-            what = f"{icon} what was sent for it · {plural(len(self._sent), 'line')}"
+            label = f"{icon} what was sent for it · {plural(len(self._sent), 'line')}"
             lines.append(
-                Line(crop_runs([(what, "marker act:toggle")], width - len(INDENT)), prefix=((INDENT, "text"),))
+                Line(crop_runs([(label, "marker act:toggle")], width - len(INDENT)), prefix=((INDENT, "text"),))
             )
             if self.fold is Fold.FULL:
                 lines.extend(body_lines(self._sent, text_width))
@@ -175,7 +175,7 @@ class UserBlock(Block):
 
 
 class AnswerBlock(Block):
-    """What the model said: Markdown, perhaps still growing."""
+    """The model's answer: Markdown, perhaps still growing."""
 
     kind = "answer"
     document: MarkdownDocument
@@ -191,7 +191,7 @@ class AnswerBlock(Block):
 
 
 class FoldingBlock(Block):
-    """A line that says what there is, and a body below it."""
+    """A heading line, and a body below it."""
 
     foldable = True
 
@@ -217,7 +217,7 @@ class FoldingBlock(Block):
 
 
 class ReasoningBlock(FoldingBlock):
-    """What the model thought, folded until someone looks."""
+    """The model's reasoning, folded until someone looks."""
 
     kind = "reasoning"
     document: MarkdownDocument
@@ -228,8 +228,8 @@ class ReasoningBlock(FoldingBlock):
 
     def _head(self, width: int) -> Iterable[Line]:
         words = len(self.document.source.split())
-        what = "Thought" if self.document.finished else "Thinking"
-        runs = [(f"{self.chevron} ", "marker act:toggle"), (f"{what} · {words:,} words", "marker act:toggle")]
+        label = "Thought" if self.document.finished else "Thinking"
+        runs = [(f"{self.chevron} ", "marker act:toggle"), (f"{label} · {words:,} words", "marker act:toggle")]
         yield Line(prefix=crop_runs(runs, width))
 
     def _body(self, width: int) -> Iterable[Line]:
@@ -310,7 +310,7 @@ class CutOffBlock(MarkerBlock):
     is_told = False
 
     def __init__(self, entry_id: int, said: str) -> None:
-        """Make the block of what was ``said``; ``entry_id`` is the entry beside the path that keeps it."""
+        """Make the block of a text ``said``; ``entry_id`` is the entry beside the path that keeps it."""
         text = f"Cut off after {plural(len(said.split()), 'word')} · in the tree as #{entry_id}"
         body = partial(body_lines, TextBody(sanitize.text(said), "muted"))
         super().__init__("cut_off", text, icon="✗", style="muted", body=body, copied=said)

@@ -1,4 +1,4 @@
-"""What a block shows when it is open: rows of output, numbered code and matches, laid out only where shown."""
+"""The bodies of open blocks: rows of output, numbered code and matches, laid out only where shown."""
 
 import re
 from collections.abc import Iterator, Sequence

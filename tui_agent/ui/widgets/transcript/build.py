@@ -72,12 +72,12 @@ _FINISHES = {
 
 @dataclass(frozen=True, slots=True)
 class BuildContext:
-    """What a block tells of other entries.
+    """What a block needs of other entries.
 
     ``results`` are the results of an assistant entry's calls by call id, ``summarised`` counts the entries a
     compaction stands for, ``live`` says that calls without a result may still get one, ``newest`` that no message or
     answer came after, ``running`` that the run goes on, so that a failure may still be mended, and ``mended`` that it
-    was: the answer came after it. ``size_of`` returns what a result weighs in the model's view, ``load`` the entries
+    was: the answer came after it. ``size_of`` returns a result's tokens in the model's view, ``load`` the entries
     that a marker is about.
     """
 
@@ -187,7 +187,7 @@ def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
 
 
 def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
-    """Yield a marker when an answer did not end by itself; only the newest can be asked for again."""
+    """Yield a marker when an answer did not end on its own; only the newest can be asked for again."""
     if entry.interrupted or entry.finish == "interrupted":
         waited = f" while waiting to try again: {entry.error}" if entry.error else ""
         retries = bool(entry.error) and around.newest
@@ -205,12 +205,12 @@ def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
 
 
 def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:
-    """Return the rule where a summary ends and what was kept begins."""
+    """Return the rule where a summary ends and the kept entries begin."""
     before, after = wording.tokens(entry.tokens_before), wording.tokens(entry.tokens_after)
     count = around.summarised(entry)
-    what = f"summarised above: {wording.plural(count, 'entry')}, " if count else "summarised above: "
+    lead = f"summarised above: {wording.plural(count, 'entry')}, " if count else "summarised above: "
     cost = f" · {wording.money(entry.cost)}" if entry.cost else ""
-    text = f"{what}{before} → {after}{_BY_PROVIDER if entry.item else ''}{cost}"
+    text = f"{lead}{before} → {after}{_BY_PROVIDER if entry.item else ''}{cost}"
     return _summary(f"{_RULE}{entry.id}", text, entry, ("edit", "undo"))
 
 
@@ -219,7 +219,7 @@ def is_rule(block: Block) -> bool:
 
 
 def compaction_note(entry: CompactionEntry) -> MarkerBlock:
-    """Return what stands where a compaction was made, when its rule is further up."""
+    """Return the note where a compaction was made, when its rule is further up."""
     before, after = wording.tokens(entry.tokens_before), wording.tokens(entry.tokens_after)
     text = f"Compacted {_TRIGGERS[entry.trigger]}: {before} → {after}{_BY_PROVIDER if entry.item else ''}"
     block = MarkerBlock("compacted", text, rule="marker", actions=("jump", "undo"))
@@ -261,15 +261,15 @@ def _prune(entry: PruneEntry, around: BuildContext) -> Block:
     from tui_agent.context.pruning import Occasion
 
     freed = wording.tokens(entry.tokens_freed)
-    what = wording.plural(len(entry.targets), "tool output")
+    cleared = wording.plural(len(entry.targets), "tool output")
     left = "Each is a placeholder for the model."
     if entry.reason in (Occasion.IMAGES, Occasion.HEAVY_IMAGES):
         # Messages may hold images, too.
-        what = f"the images of {wording.plural(len(entry.targets), 'entry')}"
+        cleared = f"the images of {wording.plural(len(entry.targets), 'entry')}"
         left = "The text beside them stays."
     elif entry.keep_chars:
         # Calls with long arguments, too.
-        what = wording.plural(len(entry.targets), "entry")
+        cleared = wording.plural(len(entry.targets), "entry")
         left = f"Of each long text {entry.keep_chars:,} characters stay for the model."
     left = f"{left} Here they can still be read."
     notes = dict(zip(entry.targets, entry.notes, strict=False))
@@ -286,14 +286,14 @@ def _prune(entry: PruneEntry, around: BuildContext) -> Block:
             if note := notes.get(target.id):
                 yield from map(ShiftedLine, _text_body(note)(max(width - len(INDENT), 1)))
 
-    text = f"Cleared {what} · {freed} tokens freed · {entry.reason}"
+    text = f"Cleared {cleared} · {freed} tokens freed · {entry.reason}"
     rule = style_of(Standing.CLEARED)
     copied = "\n".join([left, *(f"#{target}  {notes.get(target, '')}".rstrip() for target in entry.targets)])
     return MarkerBlock("prune", text, rule=rule, actions=("restore",), body=body, copied=copied)
 
 
 def _name_of(entry: Entry) -> str:
-    """Return what an output is known by: ``read orders.csv``."""
+    """Return the name of an output: ``read orders.csv``."""
     if not isinstance(entry, ToolResultEntry):
         return entry.kind.replace("_", " ")
     return sanitize.line(f"{entry.tool} {entry.title or entry.metadata.path or ''}".rstrip())

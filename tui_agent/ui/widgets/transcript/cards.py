@@ -101,14 +101,14 @@ class CardBlock(FoldingBlock):
 
     @property
     def tokens(self) -> int:
-        """What the result weighs in the model's view while it is whole, 0 before there is one."""
+        """Tokens of the result in the model's view while it is whole, 0 before there is one."""
         return self._size_of(self._result) if self._result is not None else 0
 
     @property
     def elapsed(self) -> str:
         return wording.seconds(self._elapsed) if self.running and self._elapsed >= 1 else ""
 
-    # -- what happens to a call
+    # -- progress of a call
 
     def write(self, arguments: str) -> None:
         self.arguments = arguments
@@ -277,8 +277,8 @@ class CardBlock(FoldingBlock):
         yield from body_lines(self._shown_body(width), width, *self._window())
         if self._result is not None and self._result.full_output and self.fold is not Fold.CLOSED:
             total = self.metadata.truncation.total_lines if self.metadata.truncation else 0
-            what = f"Output was cut · open full ({total:,} lines)" if total else "Output was cut · open full"
-            yield Line(prefix=((INDENT, "text"), (what, "action act:open")))
+            label = f"Output was cut · open full ({total:,} lines)" if total else "Output was cut · open full"
+            yield Line(prefix=((INDENT, "text"), (label, "action act:open")))
 
     def _argument_rows(self) -> list[str]:
         """Return the rows of a command that says more than the head; other arguments are shown when all is."""

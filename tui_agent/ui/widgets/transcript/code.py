@@ -1,7 +1,7 @@
 """Source code with syntax colours that are computed a few lines at a time, and only for lines that are looked at.
 
 Code is lexed in chunks of ``CHUNK`` lines. The lexer's state is carried from chunk to chunk and starts afresh every
-``RESET`` lines, so that colours at any line cost a bounded amount of work and never depend on what was looked at
+``RESET`` lines, so that colours at any line cost a bounded amount of work and never depend on the lines looked at
 before, or on whether the code arrived in one piece.
 """
 
@@ -24,7 +24,7 @@ PLAIN: Final = frozenset({"", "text", "txt", "plain", "plaintext"})
 
 
 def language_of_path(path: str) -> str:
-    """Return what a :class:`Code` calls the language of a file: its name, when that has an ending."""
+    """Return the language of a file for a :class:`Code`: its name, when that has an ending."""
     name = path.rstrip().rpartition("/")[2]
     return name if "." in name else ""
 

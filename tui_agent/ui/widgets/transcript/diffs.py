@@ -1,6 +1,6 @@
 """Diffs read into rows and drawn: side by side where there is room, else one below the other.
 
-Colours of the language and of what changed only repeat what signs and numbers say.
+Colours of the language and of changes only repeat the signs and numbers.
 """
 
 import re
@@ -167,7 +167,7 @@ def side_by_side(rows: Sequence[DiffRow]) -> list[tuple[DiffRow | None, DiffRow 
 
 
 def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[DiffRow]]]:
-    """Yield what was removed and what was added in its place."""
+    """Yield the removed lines and those added in their place."""
     removed: list[DiffRow] = []
     added: list[DiffRow] = []
     for row in [*rows, DiffRow("gap")]:
@@ -182,7 +182,7 @@ def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[Diff
 
 @lru_cache(maxsize=2_048)
 def changed_parts(old: str, new: str) -> tuple[Spans, Spans]:
-    """Return what two lines do not have in common, in each of them; nothing when that would be most of them."""
+    """Return the spans of two lines that differ, in each of them; nothing when that would be most of them."""
     if max(len(old), len(new)) > _MAX_COMPARED_CHARS:
         return (), ()
     before, after = _PIECE.findall(old), _PIECE.findall(new)
@@ -218,7 +218,7 @@ def diff_body(diff: str, width: int) -> Body:
     """Return a unified diff as rows that fit a width; see :func:`.bodies.body_lines` for how to draw them."""
     text = sanitize.text(diff)
     body = DiffBody(text)
-    # What cannot be read as a diff is shown as it is: a question must not hide anything.
+    # Text that cannot be read as a diff is shown as it is: a question must not hide anything.
     return body.fitting(width) if len(body) else TextBody(text)
 
 
@@ -340,7 +340,7 @@ class SplitLine(Line):
 
     @prefix.setter
     def prefix(self, value: StyledSpans) -> None:
-        """Ignore what the base class sets: it is made when it is drawn."""
+        """Ignore the value the base class sets: it is made when it is drawn."""
 
     def content(self) -> Sequence[StyledSpan]:
         return () if self._right is None or self._right_cut is None else _coloured(self._right, self._right_cut)
@@ -362,7 +362,7 @@ def _style_of(row: DiffRow) -> str:
 
 
 def _gutter(row: DiffRow, number: int, size: int) -> tuple[StyledSpans, StyledSpans]:
-    """Return number and sign for the first line of a row, and what stands in their place on the others."""
+    """Return number and sign for the first line of a row, and their placeholder on the others."""
     style = _style_of(row)
     if row.kind not in _SIGNS:
         return ((f"{number:>{size}}", "line-number"), ("   ", "text")), ((" " * (size + 3), "text"),)

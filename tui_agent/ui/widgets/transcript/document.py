@@ -1,8 +1,8 @@
 """A Markdown text that grows: parsed, wrapped and drawn in time proportional to its unfinished end.
 
 Everything before the last top-level block is settled ("frozen") and never looked at again; so are the finished items
-of a list, the finished lines of a fence in steps of ``CHUNK``, and the finished pieces of a long paragraph. What
-remains, the tail, is parsed anew each time. A tail that starts inside a block is parsed behind a stub that opens
+of a list, the finished lines of a fence in steps of ``CHUNK``, and the finished pieces of a long paragraph. The
+rest, the tail, is parsed again each time. A tail that starts inside a block is parsed behind a stub that opens
 the same kind of block: the fence's first line, or a letter that stands for the paragraph so far.
 
 The result is the same however the text was cut into pieces. A text that takes too long is shown as its source.
@@ -31,7 +31,7 @@ from tui_agent.ui.widgets.transcript.markdown import (
 from tui_agent.ui.widgets.transcript.time_limit import TooLongError, limited
 
 _SECONDS: Final = 0.8
-"""Processor time to parse and lay out what came."""
+"""Processor time to parse and lay out new text."""
 
 _LETTER: Final = "x"
 """Stands for the frozen part of a paragraph."""
@@ -47,7 +47,7 @@ _DELIMITERS: Final = re.compile(r"[^\n]*\n[ \t]*[|:=-][|:= \t-]*(?:\n|\Z)")
 
 @dataclass(slots=True)
 class _Open:
-    """The block the tail starts inside of: what reopens it, and where it began."""
+    """The block the tail starts inside of: the stub that reopens it, and where it began."""
 
     kind: str
     stub: str
@@ -87,7 +87,7 @@ class MarkdownDocument:
         self._changed = True
 
     def finish(self) -> None:
-        """No more text comes: what was held back is shown, and links that are defined anywhere are resolved."""
+        """No more text comes: held-back text is shown, and links that are defined anywhere are resolved."""
         if self.finished:
             return
         self.finished = True
@@ -184,7 +184,7 @@ class MarkdownDocument:
         return stub + self._source[self._offset : end]
 
     def _new_references(self) -> dict[str, Any]:
-        """Return what links may refer to; while text is coming nothing is defined, or definitions would be cut."""
+        """Return the targets for links; while text is coming nothing is defined, or definitions would be cut."""
         return self._references if self.finished else {}
 
     def _maker(self, lines: list[str], number: int | None = None) -> FlowMaker:
@@ -225,7 +225,7 @@ class MarkdownDocument:
     # -- freezing
 
     def _freeze(self, end: int) -> None:
-        """Settle what text behind it cannot change any more, as far as the text up to ``end`` tells."""
+        """Settle blocks that later text cannot change any more, as far as the text up to ``end`` tells."""
         while True:
             text = self._text(end)
             if self._open and self._open.kind == "paragraph" and _DELIMITERS.match(text):

@@ -1,4 +1,4 @@
-"""What arrives while the agent works: the answer being streamed, calls that run, entries that are committed.
+"""Events while the agent works: the answer being streamed, calls that run, entries that are committed.
 
 Deltas are only kept until :meth:`LiveFeed.flush`; so that a thousand chunks cost as much as one.
 """
@@ -55,7 +55,7 @@ from tui_agent.ui.widgets.transcript.source import ACTIVITY_ID, LIVE, LIVE_ID
 
 
 class LiveFeed:
-    """Turns what happens into changes of a model. Places of changed items are collected in ``changed``."""
+    """Turns events into changes of a model. Places of changed items are collected in ``changed``."""
 
     def __init__(self, model: TranscriptModel, clock: Callable[[], float] = perf_counter) -> None:
         self._model = model
@@ -140,7 +140,7 @@ class LiveFeed:
         return self._live
 
     def discard(self) -> None:
-        """Take away what was streamed and became no entry on this path: the request is made again."""
+        """Take away the streamed text that became no entry on this path: the request is made again."""
         self.flush()
         if self._live is None:
             return
@@ -232,7 +232,7 @@ class LiveFeed:
                         self._cards[block.call_id] = place, block
         return index
 
-    # -- what goes on
+    # -- activity
 
     @property
     def _end(self) -> int:
@@ -255,7 +255,7 @@ class LiveFeed:
 
     @contextmanager
     def _before_activity(self) -> Iterator[None]:
-        """Change the last items while the line that says what goes on is away; it stays the last one."""
+        """Change the last items while the activity line is away; it stays the last one."""
         if self._activity is None:
             yield
             return

@@ -1,6 +1,6 @@
 """Documents between parsing and wrapping: flows, independent of width, and the builder that turns them into lines.
 
-Tables share the width among their columns by what they need; one too narrow becomes a list.
+Tables share the width among their columns by need; one too narrow becomes a list.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _MIN_COLUMN_WIDTH = 6
 
 @dataclass(slots=True)
 class Frame:
-    """What surrounds a flow: decoration of its first and its other lines, and what copying puts before them."""
+    """The frame of a flow: decoration of its first and its other lines, and the text copying puts before them."""
 
     first: StyledSpans = ()
     rest: StyledSpans = ()
@@ -79,7 +79,7 @@ Flow = TextFlow | CodeFlow | TableFlow | RuleFlow
 
 
 class LineBuilder:
-    """Appends flows as lines of one width. Feeding flows one by one gives what feeding them together gives."""
+    """Appends flows as lines of one width. Feeding flows one by one or together gives the same."""
 
     def __init__(self, width: int) -> None:
         self.width = max(width, 1)
@@ -177,7 +177,7 @@ def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
 
 
 def _share(natural: list[int], room: int) -> list[int] | None:
-    """Return column widths that fit: narrow columns get what they need, the others share the rest.
+    """Return column widths that fit: narrow columns get their full width, the others share the rest.
 
     None when some column would become too narrow to read.
     """

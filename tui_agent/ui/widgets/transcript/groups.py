@@ -33,7 +33,7 @@ _GOES_WELL: Final = frozenset({WAITING, RUNNING, ToolStatus.COMPLETED})
 
 
 class GroupBlock(FoldingBlock):
-    """The row of a run of small calls; the calls, and what was said between them, are below it while it is open."""
+    """The row of a run of small calls; the calls, and the words between them, are below it while it is open."""
 
     kind = "card"
     tight = True
@@ -80,10 +80,10 @@ class GroupBlock(FoldingBlock):
         cards = self.cards
         running = next((card for card in cards if card.running), None)
         counted = Counter(card.tool for card in cards)
-        what = ", ".join(f"{tool} {self._count(tool, count)}" for tool, count in counted.items())
+        counts = ", ".join(f"{tool} {self._count(tool, count)}" for tool, count in counted.items())
         # More of them than this fit on no line.
         titles = ", ".join(dict.fromkeys(card.title for card in cards[:_MAX_TITLES] if card.title))
-        left: list[StyledSpan] = [(running or cards[-1]).icon, (what, "tool act:toggle")]
+        left: list[StyledSpan] = [(running or cards[-1]).icon, (counts, "tool act:toggle")]
         left.append((f"  {titles}", "muted act:toggle"))
         yield head_line(left, self._facts(running), ((f"  {self.chevron}", "muted act:toggle"),), width)
 
@@ -131,7 +131,7 @@ def arrange(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) ->
         before = _reach(kinds, item_at, index, -1) if segment.leads else []
         after = _reach(kinds, item_at, index, 1) if segment.trails else []
         run = [*before, *((index, block) for block in segment.blocks), *after]
-        # What was said before the first call says what the run is about.
+        # The words before the first call name the run's subject.
         while run and not isinstance(run[0][1], CardBlock):
             run.pop(0)
         members = [block for _, block in run]
@@ -206,7 +206,7 @@ def _segments(blocks: Sequence[Block]) -> list[_Segment]:
 
 
 def _is_small(blocks: Sequence[Block], place: int) -> bool:
-    """Whether a block may be in a group: what the user opened by itself is not hidden again.
+    """Whether a block may be in a group: one the user opened on its own is not hidden again.
 
     A few words before a small call belong to it; an answer that ends there is never hidden.
     """

@@ -108,7 +108,7 @@ def _merged(row: list[StyledSpan]) -> StyledSpans:
 
 
 def _lex_from(lexer: RegexLexer, text: str, state: tuple[str, ...]) -> tuple[list[tuple[Any, str]], tuple[str, ...]]:
-    """Do what ``RegexLexer.get_tokens_unprocessed`` does, and tell the state at the end, which it keeps to itself."""
+    """Lex like ``RegexLexer.get_tokens_unprocessed``, and tell the state at the end, which it keeps to itself."""
     definitions: dict[str, Any] = lexer._tokens  # noqa: SLF001 - there is no public way to the rules
     stack = list(state)
     tokens: list[tuple[Any, str]] = []

@@ -206,7 +206,7 @@ class FlowMaker:
     """Turns block tokens into flows.
 
     ``base`` is the style of plain text, ``blank_before`` whether a blank line precedes the first block in the
-    source, ``number`` what the first item of a list that goes on counts from.
+    source, ``number`` the first item's number in a list that goes on.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What the transcript tells the app. The app owns clipboard, viewer and every change of the session."""
+"""The transcript's messages to the app. The app owns clipboard, viewer and every change of the session."""
 
 from textual.message import Message
 

@@ -139,7 +139,7 @@ class TranscriptModel:
         self.standings: Standings | None = None
         """How the model has each entry, None where that is not shown."""
         self.counter: TokenCounter | None = None
-        """Counts in the tokens of the model; None shows what was stored."""
+        """Counts in the tokens of the model; None shows the stored counts."""
         self.ids = array("q")
         self.kinds: list[str] = []
         self._sizes = array("q")
@@ -157,13 +157,13 @@ class TranscriptModel:
 
         self.source = _NOTHING
         self.rules: dict[int, list[CompactionEntry]] = {}
-        """The compactions whose rule stands before what an item shows, by the item's place."""
+        """The compactions whose rule stands before an item's blocks, by the item's place."""
         self._regrouped: set[int] = set()
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    # -- what there is
+    # -- content
 
     def open(self, source: EntrySource | None) -> None:
         self.source = source or _NOTHING
@@ -190,7 +190,7 @@ class TranscriptModel:
         return place
 
     def _rule_place(self, entry: CompactionEntry) -> int:
-        """Return the first item of what a compaction leaves as it is that shows something, else its own."""
+        """Return the first item a compaction keeps that shows something, else its own."""
         own = bisect_left(self.ids, entry.id)
         start = own if entry.first_kept_id is None else bisect_left(self.ids, entry.first_kept_id)
         if start >= len(self.ids) or self.ids[start] != entry.first_kept_id:
@@ -306,7 +306,7 @@ class TranscriptModel:
                 self._put(place, entry, [entries[result] for result in results.get(place, ()) if result in entries])
 
     def _following(self, index: int) -> list[int]:
-        """Return the places of the results of an answer's calls, and of what was said after them."""
+        """Return the places of the results of an answer's calls, and of the messages after them."""
         found: list[int] = []
         for place in range(index + 1, min(index + _MAX_RESULT_DISTANCE, len(self.ids))):
             if self.kinds[place] == "assistant":
@@ -353,7 +353,7 @@ class TranscriptModel:
         return next((self.kinds[at] for at in range(index + 1, len(self.kinds)) if self.kinds[at] in _DIALOGUE), "")
 
     def settle(self, index: int, *, mended: bool) -> int | None:
-        """Take back what the answer before a place offered, because it is not the newest any more; return its place.
+        """Take back the offers of the answer before a place, because it is not the newest any more; return its place.
 
         ``mended`` says that an answer came after it: to the same request, where nobody said anything between.
         """
@@ -384,7 +384,7 @@ class TranscriptModel:
         self._estimate()
 
     def _leave_out(self, item: Item, told: Callable[[int], str]) -> None:
-        """Hide what the model does not see; a summary shows its text, what was cleared what stands in its place."""
+        """Hide what the model does not see; a summary shows its text, a cleared entry its replacement."""
         blocks: list[Block] = []
         for block in item.blocks:
             if isinstance(block, ToldBlock):
@@ -499,7 +499,7 @@ class TranscriptModel:
     def remeasure(self, index: int) -> None:
         """Lay an item out again because it changed, and the next one, whose gap may depend on it."""
         self.measure(index)
-        # The rows of a group may be those of items before: what a call is part of can change with the next one.
+        # The rows of a group may be those of items before: a call's group can change with the next one.
         others, self._regrouped = self._regrouped - {index}, set()
         for place in sorted(others):
             if place in self._cache:

@@ -1,4 +1,4 @@
-"""Lines to strips of exactly one width: margin, decoration, text, filling and what stands at the right edge.
+"""Lines to strips of exactly one width: margin, decoration, text, filling and the tail at the right edge.
 
 Every colour is a component class that a theme's CSS fills in; style keys name them.
 """
@@ -53,10 +53,10 @@ STYLES: Final = frozenset(
 COMPONENT_CLASSES: Final = frozenset(f"{PREFIX}{name}" for name in STYLES)
 
 ACTION: Final = "act:"
-"""What a style key's part that names an action begins with."""
+"""Prefix of a style key's part that names an action."""
 
 LINK: Final = "url:"
-"""What a style key's part that names a link's address begins with."""
+"""Prefix of a style key's part that names a link's address."""
 
 
 class Palette(dict[str, Style]):
@@ -112,7 +112,7 @@ def paint(
 ) -> Strip:
     """Return a line as a strip of ``width`` cells, ``standing`` in its margin.
 
-    ``focused`` is what a line of the focused block says at the right edge where there is room; None for another block.
+    ``focused`` is the text at the right edge of a line of the focused block where there is room; None elsewhere.
     """
     base = palette["text"]
     rail = Segment(" ", base) if standing is None else Segment(GLYPHS[standing], palette[style_of(standing)])
@@ -194,7 +194,7 @@ def text_index_at(line: Line, x: int) -> int:
 
 
 def selected_part(line: Line, y: int, selection: Selection | None, screen: Screen[object]) -> list[Highlight]:
-    """Return what of a line is selected, when selections know the line as ``y``."""
+    """Return the selected part of a line, when selections know the line as ``y``."""
     span = selection.get_span(y) if selection is not None else None
     if span is None:
         return []

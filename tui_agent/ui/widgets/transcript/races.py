@@ -46,7 +46,7 @@ def ranked(runners: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
 def race_cells(
     number: int, runner: RaceRunner, style: str, *, taken: bool = False, streamed: str = ""
 ) -> list[StyledSpan]:
-    """Return what the table says of a runner, a span for each of ``COLUMNS``; ``style`` is that of its state."""
+    """Return a runner's row of the table, a span for each of ``COLUMNS``; ``style`` is that of its state."""
     state, *others = race_text.cells(runner, streamed)
     name = f"{runner.name} · taken" if taken else runner.name
     first = [(sanitize.line(name), "strong" if taken else "text"), (state, style)]
@@ -54,7 +54,7 @@ def race_cells(
 
 
 def race_block(entry: RaceEntry) -> MarkerBlock:
-    """Return the block of a race that is over. It is open at first: it says what goes on from here."""
+    """Return the block of a race that is over. It is open at first: it says how work goes on from here."""
     copied = "\n".join(race_text.entry_lines(entry))
     text = f"Race: {entry.preview}"
     block = MarkerBlock(

@@ -48,7 +48,7 @@ def text(value: str) -> str:
 
 
 def output(value: str) -> str:
-    """Return what a command printed as it would have looked: without colours, with overwritten lines overwritten."""
+    """Return a command's output as it would have looked: without colours, with overwritten lines overwritten."""
     if "\x1b" in value:
         value = _ESCAPE_SEQUENCE.sub("", value)
     if "\x08" in value:

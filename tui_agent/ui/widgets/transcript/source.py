@@ -1,4 +1,4 @@
-"""Where entries come from: the port of the transcript, and estimates of what has not been loaded."""
+"""Where entries come from: the port of the transcript, and estimates of entries not loaded."""
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
@@ -31,7 +31,7 @@ LIVE_ID: Final = 1 << 62
 """The id of the answer being streamed: behind every entry."""
 
 ACTIVITY_ID: Final = LIVE_ID + 1
-"""The id of the line that says what goes on: behind everything."""
+"""The id of the activity line: behind everything."""
 
 HIDDEN: Final = frozenset(kinds(lambda kind: not kind.is_shown))
 

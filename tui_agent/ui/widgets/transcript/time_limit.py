@@ -1,4 +1,4 @@
-"""A limit of processor time for what the screen waits for: regular expressions and parsers can take for ever."""
+"""A limit of processor time for work the screen waits for: regular expressions and parsers can take for ever."""
 
 import signal
 import threading

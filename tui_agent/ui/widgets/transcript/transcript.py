@@ -1,4 +1,4 @@
-"""The conversation pane: entries and what the agent does, with keys and mouse. See :mod:`.viewport` for the drawing."""
+"""The conversation pane: entries and the agent's work, with keys and mouse. See :mod:`.viewport` for the drawing."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ ShownAgent: TypeAlias = "Agent | FinishedSubagent"
 
 
 FLUSH_SECONDS: Final = 0.1
-"""Least time between two looks at what was streamed."""
+"""Least time between two looks at the stream."""
 
 MAX_FLUSH_SECONDS: Final = 0.25
 """Most time between them, also where more comes than anyone reads along: ``FAST_CHARS`` a second."""
@@ -58,10 +58,10 @@ MAX_REPEAT_DISTANCE = 64
 
 
 class Transcript(BlockPane, can_focus=True):
-    """Shows the entries of a path and what the agent is doing.
+    """Shows the entries of a path and the agent's activity.
 
     Only the screen, and a page around it, is loaded and laid out; heights of the rest are estimates that are
-    corrected without moving what the user looks at. Nothing ticks while nothing moves.
+    corrected without moving the lines the user looks at. Nothing ticks while nothing moves.
     """
 
     has_new: var[bool] = var(False, init=False)  # noqa: FBT003 - how Textual spells it
@@ -140,14 +140,14 @@ class Transcript(BlockPane, can_focus=True):
         self.settle()
 
     def show_activity(self, tell: Callable[[int], str] | None) -> None:
-        """Say at the end what goes on, in the words of ``tell``, which gets the characters written in the run."""
+        """Show the activity at the end, in the words of ``tell``, which gets the characters written in the run."""
         self._activity = tell
         feed = self._feed
         feed.show_activity(None if tell is None else ActivityBlock(lambda: tell(feed.written)))
         self._show_changes()
 
     def show_told(self, told: Callable[[int], str] | None) -> None:
-        """Show what the model sees and nothing else, or the whole conversation; what one looks at stays in sight.
+        """Show what the model sees and nothing else, or the whole conversation; the lines in view stay in sight.
 
         ``told`` returns the text the model gets of an entry, by its id.
         """
@@ -168,7 +168,7 @@ class Transcript(BlockPane, can_focus=True):
                 self._feed.stream(event)
                 self._flush_soon()
             case EntryAppended(entry=entry):
-                # A path read anew after a move holds what was appended since, although the event of that comes later.
+                # A path read again after a move holds entries appended since, although their events come later.
                 if entry.id not in self.model.ids[-MAX_REPEAT_DISTANCE:]:
                     self._feed.append(entry)
                 self._show_changes()
@@ -179,7 +179,7 @@ class Transcript(BlockPane, can_focus=True):
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Lay out once, at the end, what several events change: an answer may make thousands of calls."""
+        """Lay out once, at the end, the changes of several events: an answer may make thousands of calls."""
         self._holds_changes = True
         try:
             yield
@@ -228,7 +228,7 @@ class Transcript(BlockPane, can_focus=True):
         self._next_flush = now + min(max(least, FLUSH_SHARE * (now - started)), MAX_FLUSH_SECONDS)
 
     def _show_changes(self) -> None:
-        """Lay out what changed, and follow it or tell that there is something new."""
+        """Lay out the changes, and follow them or tell that there is something new."""
         if self._holds_changes:
             return
         changed = sorted(self._feed.changed)
@@ -305,7 +305,7 @@ class Transcript(BlockPane, can_focus=True):
     # -- search
 
     def lines_with(self, entry_id: int, query: str) -> list[int]:
-        """Unfold what of an entry hides a text, and return the lines of its item in which the text stands.
+        """Unfold the blocks of an entry that hide a text, and return the lines of its item in which the text stands.
 
         None where it can't be seen: in a path that is not this one, or broken by the end of a line.
         """

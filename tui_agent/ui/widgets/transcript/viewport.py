@@ -40,7 +40,7 @@ ROW_SPAN: Final = 1_000_000
 
 _MAX_ROWS: Final = 50_000
 WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")
-"""What a double click selects: paths and addresses are words."""
+"""The word a double click selects: paths and addresses are words."""
 
 
 def row_id(index: int, line: int) -> int:
@@ -160,7 +160,7 @@ class Viewport(ScrollView):
         self.set_reactive(Widget.scroll_target_y, offset)
 
     def _show_bar(self) -> None:
-        """Draw the bar anew where it looks otherwise: it is as high as the window, and drawn in eighths of a cell."""
+        """Redraw the bar where it looks otherwise: it is as high as the window, and drawn in eighths of a cell."""
         extent, page = self.virtual_size, self.page
         steps = page * 8 / max(extent.height, 1)
         look = page, extent.height > page, round(steps * self.scroll_y), round(steps * page)
@@ -177,7 +177,7 @@ class Viewport(ScrollView):
         return self._up(Position(len(self.model)), self.page)
 
     def _up(self, position: Position, lines: int) -> Position:
-        """Return the position some lines above another, measuring what lies between."""
+        """Return the position some lines above another, measuring the lines between."""
         index, line = position.index, position.line
         while lines > line:
             if not index:
@@ -274,7 +274,7 @@ class Viewport(ScrollView):
             highlights += selected_part(row.line, row_id(row.index, row.item_line), self.text_selection, self.screen)
         block, focused = row.block, None
         if self.has_focus and block is not None and self.focused_block == (row.index, block.key):
-            # What the entry is called by in commands, on the first line of its block.
+            # The entry's name in commands, on the first line of its block.
             entry_id = block.entry[0] if block.entry is not None else self.model.ids[row.index]
             focused = f"#{entry_id}" if row.block_line == 0 and entry_id < LIVE_ID else ""
         standing = block.standing if block is not None else None

@@ -23,7 +23,7 @@ _MIN_FOLDED_ROWS = 3
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """What the user chose to see. ``folds`` holds branches, by first entry, that are not as they are at first."""
+    """The user's choices. ``folds`` holds branches, by first entry, that are not as they are at first."""
 
     filter: Filter = Filter.DEFAULT
     labels: Mapping[int, str] = field(default_factory=dict)
@@ -152,8 +152,8 @@ class Outline:
         self.total = line
 
     def _branches(self, segments: list[Segment], rest: str, head: int) -> list[tuple[Segment, str, str, int]]:
-        """Return what to place below, the last one first."""
-        # What subagents did hangs beside the way on, which goes straight ahead.
+        """Return the branches to place below, the last one first."""
+        # Subagents' work hangs beside the way on, which goes straight ahead.
         beside = [segment for segment in segments if segment.is_subagent]
         ways = [segment for segment in segments if not segment.is_subagent]
         if len(ways) == 1 and (head >= 0 or not rest):

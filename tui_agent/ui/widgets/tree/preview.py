@@ -119,7 +119,7 @@ class EntryPreview(Vertical):
         return f"{text}\n{' · '.join(files)}" if files else text
 
     def _following(self, line: TreeLine) -> Sequence[Entry]:
-        """Return what tells the files that a row changed: for a message of the user the results of its turn.
+        """Return the entries that list the files a row changed: for a message of the user the results of its turn.
 
         For calls and commands it is the checkpoint that follows them.
         """

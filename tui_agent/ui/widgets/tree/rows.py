@@ -10,7 +10,7 @@ from tui_agent.session.skeleton import SILENT_CALL, Headers
 
 
 class Filter(StrEnum):
-    """What the tree shows, in the order ctrl+o goes through."""
+    """The rows the tree shows, in the order ctrl+o goes through."""
 
     DEFAULT = "default"
     NO_TOOLS = "no tools"

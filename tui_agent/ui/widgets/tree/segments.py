@@ -1,4 +1,4 @@
-"""The tree of a session as linear segments: what lies between two branch points is one. Pure; made from headers only.
+"""The tree of a session as linear segments, one between two branch points. Pure; made from headers only.
 
 A tree of 100,000 entries with 20 branches is 40 segments, so everything but its rows is decided on few objects.
 """
@@ -157,7 +157,7 @@ class TreeIndex:
         return None if offset is None else (segment, offset)
 
     def branches(self, has_failed: Callable[[int], bool]) -> int:
-        """Return how many ends the tree has; an attempt at an answer that failed and was made anew is none.
+        """Return how many ends the tree has; an attempt at an answer that failed and was repeated is none.
 
         ``has_failed`` is asked of single answers off the path only.
         """

@@ -254,7 +254,7 @@ class SessionTree(LineList):
 
 
 def standing_of(line: TreeLine, standings: Standings) -> Standing:
-    """Return how the model has what a line shows; nothing of it beside the path."""
+    """Return how the model has a line's entries; nothing of them beside the path."""
     if not line.active:
         return Standing.UNSENT
     last = min(line.row.last, line.segment.active - 1)

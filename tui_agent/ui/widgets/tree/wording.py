@@ -1,4 +1,4 @@
-"""What the rows of the tree say: one line per row, as runs of text and the style they are drawn in."""
+"""The text of the tree's rows: one line per row, as runs of text and the style they are drawn in."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ class RowTexts:
     _icons: dict[int, StyledSpan] = field(default_factory=dict)
 
     def text(self, line: TreeLine, room: int) -> list[StyledSpan]:
-        """Return what stands on the left of a row, as much as fits."""
+        """Return the left part of a row, as much as fits."""
         if line.what is LineKind.FOLD:
             return [(crop(self._fold(line), room), "faint")]
         header = line.segment.headers[line.row.last]
@@ -62,7 +62,7 @@ class RowTexts:
         return [*runs, (crop(text, room), "faint" if style == "faint" else "text")] if room > 0 else runs
 
     def tail(self, line: TreeLine, width: int, *, is_here: bool) -> list[StyledSpan]:
-        """Return what stands at the right edge: label, what a branch costs, time, and whether one is here."""
+        """Return the texts at the right edge: label, cost of a branch, time, and whether one is here."""
         room = max(width // 4, 6)
         runs: list[StyledSpan] = [(f"[{crop(sanitize.line(label), room)}]", "label") for label in self._labels(line)]
         runs += self._runner(line, width)
