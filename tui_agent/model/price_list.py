@@ -79,8 +79,8 @@ class PriceList:
     def corrections(self) -> dict[str, Any]:
         """The tables of the corrections.
 
-        Each ``family`` has a ``pattern`` and a row's fields: the minimum for a model of which only the
-        family is known.
+        Each ``family`` has a ``pattern`` and a row's fields: the minimum where only the family of a
+        model is known.
         """
         if self._corrections is None:
             return {}
