@@ -71,7 +71,7 @@ class ListedPath:
 
 
 def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
-    """Return the entries of a directory, sorted by name, directories first; links to directories are not directories.
+    """Return a directory's entries, sorted by name, directories first; links to directories are not directories.
 
     ``rules`` hold in it. Raises OSError where it can't be listed.
     """
