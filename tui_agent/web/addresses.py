@@ -47,7 +47,7 @@ class WebAddress:
 
 
 def read_address(text: str) -> WebAddress:
-    """Return the parts of a URL. One without a scheme gets https.
+    """Take a URL apart. One without a scheme gets https.
 
     Raises:
         ToolError: it is no http or https URL, names a user, or could be read in more than one way.
