@@ -159,7 +159,7 @@ def _status(name: str, parent: int) -> os.stat_result | None:
 
 
 def _make_room(descriptor: int, size: int) -> None:
-    """Reserve the space a file is going to take, so that a full disk is met before its old content is gone."""
+    """Reserve the space a file will take, so that a full disk is met before its old content is gone."""
     before = os.fstat(descriptor).st_size
     if size <= before or not hasattr(os, "posix_fallocate"):
         return
