@@ -18,7 +18,7 @@ SEPARATORS = "\u2028\u2029"
 """Line ends that are none for a terminal."""
 
 JOINERS = "\u200d\ufe00-\ufe0f"
-"""Characters that join or vary emoji and letters."""
+"""They join or vary emoji and letters."""
 
 INVISIBLE = (
     JOINERS
@@ -33,7 +33,7 @@ SMUGGLING = "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0ff
 _HIDDEN = re.compile(f"[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
 _JOINERS = re.compile(f"[{JOINERS}]")
 UNSEEN = re.compile(f"(?![{JOINERS}])[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
-"""Characters a terminal acts on and those nobody would see."""
+"""Characters a terminal acts on or nobody sees."""
 
 ACTING = re.compile(f"[{CONTROLS}{REORDERING}{SEPARATORS}]")
 """Characters a terminal acts on or reorders a line by."""
@@ -78,7 +78,7 @@ def visible(text: str, characters: re.Pattern[str] = _HIDDEN) -> str:
 
 
 def readable(text: str) -> str:
-    """Make visible only characters a terminal would act on; emoji stay joined. For whole answers and outputs."""
+    """Make visible only characters a terminal acts on; emoji stay joined. For whole answers and outputs."""
     return ACTING.sub(_picture, text.replace("\r\n", "\n"))
 
 
