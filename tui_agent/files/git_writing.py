@@ -149,7 +149,7 @@ def commit_to_branch(project: Path, branch: str, edits: Sequence[FileEdit], mess
 
 
 def _write_tree(git: "_Git", tree: Path, edits: Sequence[FileEdit]) -> tuple[dict[str, str], list[str]]:
-    """Write the files as to be committed; return those that can't be, with reasons, and those mixed."""
+    """Write the files for the commit; return those that can't be, with reasons, and those mixed."""
     links = {
         row.partition(b"\t")[2] for row in git.run("ls-files", "--stage", "-z").split(b"\0") if row.startswith(_LINK)
     }
