@@ -19,7 +19,7 @@ def data_dir() -> Path:
 
 
 def cache_dir() -> Path:
-    """Return the directory of files that can be remade."""
+    """Return the directory of regenerable files."""
     if override := _override("TUI_AGENT_DATA_DIR"):
         return override / "cache"
     return Path(platformdirs.user_cache_dir(_NAME, appauthor=False))

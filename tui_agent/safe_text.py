@@ -18,7 +18,7 @@ SEPARATORS = "\u2028\u2029"
 """Line ends that are none for a terminal."""
 
 JOINERS = "\u200d\ufe00-\ufe0f"
-"""They join or vary emoji and letters."""
+"""Joiners and variation selectors."""
 
 INVISIBLE = (
     JOINERS
