@@ -36,6 +36,13 @@ async def test_going_round_in_circles_asks_before_the_third_round(tmp_path: Path
     assert "You stopped me" in last_text(harness)
 
 
+async def test_filling_the_window_clears_old_outputs(tmp_path: Path, project: Path) -> None:
+    harness = make_agent(tmp_path, DemoClient(pace=0), window=DEMO_WINDOW)
+    await harness.say("fill the window")
+    assert all(result.metadata.truncation is None for result in harness.results())
+    assert harness.entries(PruneEntry)
+
+
 async def test_every_station_of_the_tour_exists(tmp_path: Path, project: Path) -> None:
     harness = make_agent(tmp_path, DemoClient(pace=0), answer=YES, window=DEMO_WINDOW)
     await harness.say("tour")
@@ -47,8 +54,6 @@ async def test_every_station_of_the_tour_exists(tmp_path: Path, project: Path) -
         assert "can't answer" not in last_text(harness)
         assert told.get(words, "") in last_text(harness)
     assert "item.price * item.quantity" in (project / "shop" / "cart.py").read_text(encoding="utf-8")
-    assert all(result.metadata.truncation is None for result in harness.results())
-    assert harness.entries(PruneEntry)
 
 
 async def test_of_three_runners_two_fail_their_check_and_one_is_picked(tmp_path: Path, project: Path) -> None:
