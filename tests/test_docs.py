@@ -96,6 +96,7 @@ def test_the_settings_that_pages_name_exist(tmp_path: Path) -> None:
 def test_the_reference_is_the_programs() -> None:
     done = subprocess.run([sys.executable, "scripts/reference.py", "--check"], cwd=ROOT, check=False, timeout=100)
     assert done.returncode == 0, "run: python scripts/reference.py"
+    assert "| `--here` |" in (ROOT / "docs/reference/options.md").read_text(encoding="utf-8")
 
 
 SETTINGS = [text for page in (MODELS, TOOLS) for language, text in BLOCK.findall(page) if language == "toml"]
