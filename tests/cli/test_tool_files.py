@@ -101,3 +101,11 @@ def test_tools_and_doctor_tell_of_them(work: Path, tui_agent: Run) -> None:
     asked = tui_agent("doctor")
     assert "Not active: 2 tools" in asked.out
     assert "shout" not in asked.out
+
+
+def test_skills_and_agents_are_read_before_they_are_listed(work: Path, tui_agent: Run) -> None:
+    for path, kind in (("skills/tidy/SKILL.md", "name: tidy"), ("agents/poet.md", "mode: primary")):
+        (work.parent / "config" / path).parent.mkdir(parents=True)
+        (work.parent / "config" / path).write_text(f"---\n{kind}\ndescription: tidies\n---\nTidy.\n")
+    assert "tidy" in tui_agent("-p", "/skills").out
+    assert tui_agent("-p", "/agent poet").err == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ AGENTS, SKILLS, TOOLS, SERVERS = "Agents", "Skills", "Tools", "MCP servers"
 async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None:
     """Show the agent's equipment on one page, or one part where there is no screen; files as they are now."""
     ports, count = owner.ports, owner.ports.directory.counter(owner.model).schema
+    await asyncio.to_thread(ports.knowledge.load)
     await ports.read_tool_files()
     parts = {
         SKILLS: skills_lines(owner.commands()),
@@ -95,6 +97,7 @@ async def agent(controller: Controller, argument: str) -> None:
     if not argument and controller.frontend.has_screen:
         await _show_equipment(controller, chooser, AGENTS)
         return
+    await asyncio.to_thread(chooser.ports.knowledge.load)
     kinds = kinds_of(chooser)
     answers = [(name, f"{name}  {one_line(about, 70)}".rstrip()) for name, about in kinds.items()]
     name = argument or await controller.ask(Choice("Switch to which agent?", answers))
