@@ -106,7 +106,10 @@ class AnswerParser(XTermParser):
                 yield from (("", "\x1b") for _ in found["escapes"])
                 yield "", found["letter"]
                 start = found.end()
-        yield data[start:], ""
+        # The last Escape is kept for what may follow it; those before it are keys.
+        rest = data[start:] if self._in_paste else data[start:].rstrip("\x1b")
+        yield rest, ""
+        yield from (("", "\x1b") for _ in data[start + len(rest) :])
 
     def tick(self) -> Iterable[Message]:
         """Let go of a piece that was no answer, then do the parser's work."""

@@ -141,12 +141,12 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
 
     def styled(self, text: str, name: str) -> Content:
         """Return text in one of the picker's styles: strong, faint, match or good."""
-        return Content.styled(text, self.get_visual_style(f"picker--{name}", partial=True))
+        return Content.styled(text, f".picker--{name}")
 
     def marked(self, text: str, offsets: Sequence[int]) -> Content:
-        content, style = Content(text), self.get_visual_style("picker--match", partial=True)
+        content = Content(text)
         for offset in offsets:
-            content = content.stylize(style, offset, offset + 1)
+            content = content.stylize(".picker--match", offset, offset + 1)
         return content
 
     def action_back(self) -> None:

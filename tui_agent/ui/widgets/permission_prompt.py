@@ -296,8 +296,7 @@ class PermissionPrompt(VerticalGroup):
         heading, reason = question(request), one_line(request.reason, 200)
         if self._pattern.display:
             heading, reason = f"{self._made[self._changed].partition(': ')[0]}:", PATTERN_HINT
-        faint = self.get_visual_style("permission--reason", partial=True)
-        strong = self.get_visual_style("permission--what", partial=True)
+        faint, strong = ".permission--reason", ".permission--what"
         about = f"  {reason}" if reason else ""
         self._title.update(Content.assemble((heading, strong), (about, faint), (more, faint)))
 
