@@ -1,7 +1,9 @@
 """What must hold in every form of the sandbox: with a copy-on-write layer, without, and by Landlock."""
 
 import asyncio
+import ctypes
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -35,6 +37,7 @@ from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox import Grants, SandboxState, View
 from tui_agent.sandbox import sandbox as sandbox_module
 from tui_agent.sandbox.detection import SandboxKind
+from tui_agent.sandbox.landlock_start import _MACHINES
 from tui_agent.sandbox.layer import make_own_directory
 from tui_agent.tools.base import ToolContext
 from tui_agent.tools.bash import BashInput, BashTool
@@ -139,6 +142,28 @@ async def test_a_second_name_of_a_file_outside_changes_nothing_there(box: Contai
     before = stored.stat().st_mode
     await box.run("echo evil >> dist/pkg.js; chmod 777 dist/pkg.js", view)
     assert (stored.read_text(), stored.stat().st_mode) == ("good\n", before)
+
+
+@pytest.mark.parametrize("inherits", [True, False], ids=["command", "server"])
+async def test_keyrings_and_shared_memory_of_the_user_are_not_there(box: Contained, *, inherits: bool) -> None:
+    """A namespace leaves the session's keyring, Landlock both; a key is made and looked for by name."""
+    libc, calls = ctypes.CDLL(None), _MACHINES[platform.machine()][1]
+    key = libc.syscall(calls["add_key"], b"user", b"tui-agent-test", b"x", 1, -3)
+    memory = libc.shmget(number := os.getpid(), 4_096, 0o1600)
+    if min(key, memory) < 0:
+        pytest.skip("a container around the tests refuses them")
+    found = f"libc.syscall({calls['keyctl']}, 10, -3, b'user', b'tui-agent-test', 0), libc.shmget({number}, 0, 0)"
+    look = ["python3", "-c", f"import ctypes\nlibc = ctypes.CDLL(None)\nprint({found})"]
+    launch = await box.sandbox.launch(look, box.root, box.root, View(), box.environment(), inherits=inherits)
+    try:
+        done = subprocess.run(
+            launch.arguments, env=launch.environment, pass_fds=launch.descriptors, capture_output=True, check=True
+        )
+    finally:
+        await box.sandbox.finish(launch, "", 0)
+        libc.syscall(calls["keyctl"], 9, key, -3)
+        libc.shmctl(memory, 0, None)
+    assert done.stdout.split()[:2] == [b"-1", b"-1"]
 
 
 async def test_a_job_does_not_change_files_of_the_project(box: Contained) -> None:

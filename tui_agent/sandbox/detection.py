@@ -21,6 +21,7 @@ from tui_agent.sandbox.layout import (
     MountKind,
     Proc,
     bubblewrap_command,
+    keyring_filter,
     landlock_command,
     landlock_specification,
     landlock_version,
@@ -147,10 +148,10 @@ def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
     for users in (True, False):
         for proc in Proc:
             form = BubblewrapForm(program, users, proc, root=os.geteuid() == 0)
-            unlayered = why_not(bubblewrap_command(form, _trial(layer), ["true"]))
+            unlayered = _held(form, layer)
             if not unlayered:
                 return form, ""
-            failed = why_not(bubblewrap_command(form, _trial(), ["true"]))
+            failed = _held(form)
             if not failed:
                 found, why_unlayered = found or form, why_unlayered or unlayered
                 break
@@ -160,6 +161,14 @@ def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
     if "nknown option" in why_unlayered:
         return found, f"{program} is older than bubblewrap 0.11"
     return found, f"{program} can't make one ({why_unlayered})"
+
+
+def _held(form: BubblewrapForm, *more: Mount) -> str:
+    calls = keyring_filter()
+    try:
+        return why_not(bubblewrap_command(form, _trial(*more), ["true"], calls=calls), (calls,))
+    finally:
+        os.close(calls)
 
 
 def why_not(command: tuple[str, ...], descriptors: tuple[int, ...] = ()) -> str:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import platform
+import struct
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -126,13 +128,36 @@ class BubblewrapForm:
     """This program is root, to whom the kernel's settings belong."""
 
 
+_KEYRING_CALLS = {
+    "x86_64": ((248, 249, 250), 0x40000003, (286, 287, 288)),
+    "aarch64": ((217, 218, 219), 0x40000028, (309, 310, 311)),
+}
+"""System calls of keyrings by machine: its own, the number of the one for 32 bits, and that one's."""
+
+
+def keyring_filter() -> int:
+    """Return the descriptor of a filter that refuses the kernel's keyrings; on an unknown machine it refuses nothing.
+
+    No namespace takes the keyring of the user's login away: Kerberos and others keep their secrets there.
+    """
+    own, other_machine, others = _KEYRING_CALLS.get(platform.machine(), ((), 0, ()))
+    blocks = []
+    for calls in (own, others):
+        # Load the call without the mark of the x32 form, return EPERM for these, allow the rest.
+        refused = (row for call in calls for row in ((0x15, 0, 1, call), (0x06, 0, 0, 0x00050001)))
+        blocks.append([(0x20, 0, 0, 0), (0x54, 0, 0, 0xBFFFFFFF), *refused, (0x06, 0, 0, 0x7FFF0000)])
+    rows = [(0x20, 0, 0, 4), (0x15, len(blocks[0]), 0, other_machine), *blocks[0], *blocks[1]]
+    return _in_memory(b"".join(struct.pack("HBBI", *row) for row in rows))
+
+
 def bubblewrap_command(
-    form: BubblewrapForm, layout: Layout, command: Sequence[str], *, own_network: bool = True, info: int = -1
-) -> tuple[str, ...]:
+    form: BubblewrapForm, layout: Layout, command: Sequence[str], *, own_network: bool = True, info: int = -1,
+    calls: int = -1,
+) -> tuple[str, ...]:  # fmt: skip
     """Return the command line that runs a command in bubblewrap.
 
     Its ``own_network`` has nothing in it; without, it has that of whoever starts it. ``info`` is the descriptor to
-    which bubblewrap writes which process is the first inside.
+    which bubblewrap writes which process is the first inside, ``calls`` that of a filter of system calls.
     """
     mounts = [word for mount in layout.ordered() for word in _words(mount, layout.empty)]
     proc = [*form.proc.value]
@@ -145,6 +170,7 @@ def bubblewrap_command(
         "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
         *(("--unshare-net",) if own_network else ()),
         *(("--info-fd", str(info)) if info >= 0 else ()),
+        *(("--seccomp", str(calls)) if calls >= 0 else ()),
         "--die-with-parent", "--cap-drop", "ALL",
         "--dev", "/dev", *proc, *mounts,
         "--chdir", str(layout.cwd), "--", *command,
@@ -272,7 +298,11 @@ def landlock_command(specification: int, command: Sequence[str]) -> tuple[str, .
 def landlock_specification(layout: Layout) -> int:
     """Return the descriptor of an in-memory file with the grants of a layout."""
     grants = json.dumps(landlock_grants(layout)).encode("utf-8", "surrogateescape")
-    descriptor = os.memfd_create("view")
-    os.write(descriptor, grants)
+    return _in_memory(grants)
+
+
+def _in_memory(data: bytes) -> int:
+    descriptor = os.memfd_create("data")
+    os.write(descriptor, data)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor

@@ -46,6 +46,7 @@ from tui_agent.sandbox.layout import (
     Mount,
     MountKind,
     bubblewrap_command,
+    keyring_filter,
     landlock_command,
     landlock_specification,
     seatbelt_profile,
@@ -66,6 +67,7 @@ from tui_agent.sandbox.view import AllowHost, Grants, View, Writes
 log = logging.getLogger(__name__)
 
 _INFO_BYTES = 4_096
+_INHERITED = 9  # the filter's descriptor in a command that is started without any of ours
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of ours in it
 MIN_MEMORY = 2 * 1024**3
@@ -430,13 +432,19 @@ class Sandbox:
         layout = launch.layout
         match self.state.kind:
             case "bubblewrap":
-                report = -1
+                report, calls = -1, keyring_filter()
+                launch.owned += (calls,)
                 if inherits:
                     launch.info, report = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
                     launch.owned += (launch.info, report)
-                words = bubblewrap_command(self._form, layout, command, own_network=network is None, info=report)
-                launch.arguments = words if network is None else (*network.joining(), *words)
-                launch.descriptors = (report,) if inherits else ()
+                    launch.descriptors = (report, calls)
+                words = bubblewrap_command(
+                    self._form, layout, command, own_network=network is None, info=report,
+                    calls=calls if inherits else _INHERITED,
+                )  # fmt: skip
+                opener = ("/bin/sh", "-c", f'exec "$@" {_INHERITED}<"$0"', f"/proc/{os.getpid()}/fd/{calls}")
+                joining = () if network is None else network.joining()
+                launch.arguments = (*(() if inherits else opener), *joining, *words)
             case "sandbox-exec":
                 port = network.proxy.port if network is not None else 0
                 launch.arguments = (self.state.program, "-p", seatbelt_profile(layout, port), *command)
