@@ -128,7 +128,7 @@ _RULES = (
     _Rule((":AA",), r"(?<!\d)\d{6,12}:AA[A-Za-z0-9_\-]{30,40}(?![A-Za-z0-9_\-])"),
     _Rule(("8Q~",), r"(?<![\w~.\-])([\w~.\-]{3}8Q~[\w~.\-]{31,34})(?![\w~.\-])"),
     # Hashes of passwords; with its first dollar sign one would be taken for the name of a variable.
-    _Rule(("$2", "$5$", "$6$", "$y$", "$argon2"), r"\$((?:2[aby]|5|6|y|argon2id?)\$[A-Za-z0-9./$=,+]{20,})"),
+    _Rule(("$2", "$5$", "$6$", "$y$", "$a"), r"\$((?:2[aby]|5|6|y|argon2id?|apr1)\$[A-Za-z0-9./$=,+]{20,})"),
     # Parts of addresses.
     _Rule(("://",), r"://[^/\s:@\"'<>{}$*]{0,100}:([^/\s@\"'<>{}$]{1,300})@(?=[\w\[.])"),
     _Rule(("://",), r"://([A-Za-z0-9_\-.~%]{16,300})(?::(?:x-oauth-basic)?)?@(?=[\w\[.])", random=True),
@@ -160,6 +160,12 @@ _RULES = (
     _Rule(
         ("machine ", "default "),
         r"\b(?:machine\s+\S+|default)\s+(?:login\s+\S+\s+)?(?:account\s+\S+\s+)?password\s+(\S+)",
+    ),
+    _Rule(("auth",), r"(?<![A-Za-z])(?:_auth\s*=\s*|auth\"\s*:\s*\")([A-Za-z0-9+/]{12,}={0,2})", random=True),
+    # Elements and attributes, and connection strings.
+    _Rule(
+        ("assword", "ASSWORD", "wd="),
+        r"(?i)(?:<[\w.:-]*password>|password\"\s+value=\"|;\s*(?:password|pwd)\s*=)([^\s<>\"';$%{}()]{4,})(?=[<\";])",
     ),
     _Rule(("password",), r"(?m)^[ \t]*password[ \t]+([^\s:=]\S*)[ \t]*$", random=True),
     # Options of programs that take a password.
@@ -398,6 +404,8 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
         return False
     if not _IDENTIFIER.fullmatch(value):
         return _is_mixed(value) or is_password or is_variable
+    if _is_jumbled(value):
+        return True
     # A word: a value where only data can be, a name where there may be code.
     if value.lower() in name.lower() or rest[:1] in {",", ")", "]"}:
         return False
@@ -482,6 +490,12 @@ def _is_mixed(text: str) -> bool:
     if any(map(str.isdigit, text)):
         return any(map(str.isalpha, text))
     return re.search("[a-z][A-Z].*[A-Z]|[A-Z][a-z].*[a-z][A-Z]", text) is not None
+
+
+def _is_jumbled(text: str) -> bool:
+    """Whether letters and digits change as often as in no name."""
+    kinds = ["a" if c.islower() else "A" if c.isupper() else c if c == "_" else "0" for c in text]
+    return len(text) >= 12 and kinds.count("0") > 2 and sum(a != b for a, b in pairwise(kinds)) * 3 >= len(text)
 
 
 def _is_random(text: str) -> bool:

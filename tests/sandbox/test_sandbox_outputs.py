@@ -63,6 +63,7 @@ async def test_a_directory_that_is_made_anew_has_nothing_of_the_old_one(box: Con
 
 PLANTED = (
     ".git/config", "a/.hg/hgrc", ".husky/pre-commit", "a/b/.vscode/tasks.json", ".envrc", "a/.mcp.json", ".GIT/hooks/x",
+    ".sl/config", ".helix/languages.toml",
 )  # fmt: skip
 
 

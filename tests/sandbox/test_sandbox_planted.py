@@ -87,7 +87,7 @@ async def test_nothing_in_a_project_is_waited_for_or_read_to_no_end(box: Contain
 
 
 async def test_passwords_in_a_repository_are_not_seen(box: Contained) -> None:
-    for name in ("config.worktree", "credentials", "modules/x/config", "worktrees/w/config.worktree"):
+    for name in ("config.bak", "config.worktree", "credentials", "modules/x/config", "worktrees/w/config.worktree"):
         box.file(f".git/{name}", "[x]\n\turl = https://me:hunter2canary9x@example.org\n")
     assert "canary" not in (await box.run("grep -r hunter .git")).output
 

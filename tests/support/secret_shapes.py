@@ -102,5 +102,12 @@ MORE: dict[str, tuple[str, str]] = {
     "mailchimp": ("call {} for it", made(32, HEX) + "-us14"),
     "ibm": ('ibm_api_key: "{}"', made(44)),
     "softlayer": ("softlayer_api_key={}", made(64, HEX)),
+    "ini with spaces": ("[client]\npassword = {}\n", made(24)),
+    "ini with a comment": ("api_key={} # mine", made(24)),
+    "docker's settings": ('{{"auths": {{"r": {{"auth": "{}"}}}}}}', base64.b64encode(b"alice:hunter2hunter2").decode()),
+    "element": ("<password>{}</password>", "swordfish"),
+    "attribute": ('<add key="ClearTextPassword" value="{}" />', "swordfish"),
+    "connection string": ('{{"Default": "Server=x;User Id=sa;Password={};"}}', "swordfish"),
+    "apache": ("bob:${}", "apr1$" + made(8) + "$" + made(22)),
     "docker": ("docker login -u me -p {} registry", "hunter2x"),
 }

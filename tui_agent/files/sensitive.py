@@ -13,9 +13,11 @@ SENSITIVE_NAMES = (
     ".netrc",
     ".npmrc",
     ".pypirc",
+    ".pgpass",
     ".git-credentials",
     "*.pem",
     "*.key",
+    "*.p8",
     "*.p12",
     "*.pfx",
     "*.jks",
@@ -33,12 +35,13 @@ SENSITIVE_NAMES = (
 HARMLESS_NAMES = ("*.example", "*.sample", "*.template", "*.dist")
 """Names that look like the above but are made to be shared."""
 
-_REPOSITORIES = frozenset({".git", "git~1", ".hg", ".svn", ".jj"})
+_REPOSITORIES = frozenset({".git", "git~1", ".hg", ".svn", ".jj", ".sl", ".pijul"})
 _PROTECTED = frozenset(
     {".husky", ".githooks", ".vscode", ".idea", ".zed", ".fleet", ".vs", ".devcontainer"}
     | {".claude", ".agents", ".opencode", ".cursor", ".codex", ".gemini", ".windsurf", ".kiro", ".tui-agent"}
+    | {".roo", ".kilocode", ".qwen", ".amazonq", ".trae", ".junie", ".continue", ".helix", ".lvimrc"}
     | {".mcp.json", ".envrc", ".gitmodules", ".gitattributes", ".gitconfig"}
-    | {".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".gdbinit", ".lldbinit"}
+    | {".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".dir-locals-2.el", ".gdbinit", ".lldbinit"}
 )
 """Files other programs execute or obey later, in lower case: changed only when that very file was allowed."""
 

@@ -219,7 +219,7 @@ class ViewPlan:
         from tui_agent.secret_detector import remove_secrets
 
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
-            own = (repository / name for name in ("config", "config.worktree", "credentials"))
+            own = {*repository.glob("config*"), repository / "credentials"} - {repository / "config.lock"}
             others = (path for name in ("modules", "worktrees") for path in steering_in(repository / name))
             for path in {*own, *others} - self.view.grants.secrets:
                 if path.is_file() and not path.is_symlink() and file_holds_secret(path):
