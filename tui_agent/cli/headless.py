@@ -292,11 +292,11 @@ class HeadlessRun(Frontend):
     async def ask(self, question: Question[T]) -> T | None:
         """Return the answer meant for when nobody can be asked, or raise a `CommandError`."""
         if not isinstance(question, Choice):
-            raise CommandError("Nobody can be asked in this run: write the answer after the command.")
+            raise CommandError("Nobody can be asked in this run. Give the answer as the argument, if it takes one.")
         texts = dict(question.answers)
         if question.unasked is None:
             words = ", ".join(filter(None, texts))
-            raise CommandError(f"{question.question}: nobody can be asked in this run. The answers are: {words}.")
+            raise CommandError(f"{question.question} Nobody can be asked in this run. The answers are: {words}.")
         self.say(f"{question.question} Nobody can be asked in this run, so: {texts[question.unasked]}.")
         return question.unasked  # type: ignore[return-value]  # a choice is answered by a key
 

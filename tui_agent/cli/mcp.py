@@ -97,7 +97,7 @@ def _check_use(words: list[str], arguments: Namespace, *, remote: bool) -> None:
     if not remote:
         return
     if len(words) > 1:
-        raise UsageError("An address has no arguments; --header adds what is sent to it.")
+        raise UsageError("An address has no arguments. Put --header before the name to add what is sent to it.")
     if arguments.env:
         raise UsageError("--env is for a program; --header adds what is sent to an address.")
     if _ADDRESS.match(words[0]) is None:
