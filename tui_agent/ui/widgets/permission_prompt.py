@@ -314,7 +314,8 @@ class PermissionPrompt(VerticalGroup):
         below = round(self._scroll.max_scroll_y - self._scroll.scroll_target_y)
         words = bool(self._prompt.text) and not self.armed
         self.set_class(words, "-words")
-        keys = WORDS_HINT if words else f"{below:,} more line{'s' * (below > 1)} · PgDn · o opens" if below > 0 else ""
+        more = f"{below:,} more line{'s' * (below > 1)}{' · PgDn · o opens' * self._choices.display}"
+        keys = WORDS_HINT if words else more if below > 0 else ""
         self._hint.display = bool(keys)
         self._hint.update(keys)
 
@@ -387,6 +388,7 @@ class PermissionPrompt(VerticalGroup):
             field.focus()
         self._choices.display = field is None
         self._show_title()
+        self._show_hint()
 
     def _change_rule(self, place: int) -> None:
         self._changed = place
