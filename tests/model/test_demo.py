@@ -101,6 +101,8 @@ async def test_it_summarises_and_names_sessions_when_the_program_asks(talk: Conv
         assert "## Goal" in (await talk.step(prompt(name)))[0]
     talk.tools = ()
     assert "## Goal" in (await talk.step("Summarise the conversation so far."))[0]
+    talk.messages = [message("user", prompt("race_compare"))]
+    assert "script can't compare" in (await talk.answer())[0]
     talk.messages = [message("system", "Give this session a title of a few words.")]
     assert "subtotal" in (await talk.answer())[0]
 

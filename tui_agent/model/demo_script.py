@@ -22,6 +22,8 @@ from tui_agent.session.entries import INTERRUPTED_OUTPUT
 _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTALL)
 _SUMMARISE = "handover note of a coding session"
 """Words to a model that is to summarise the conversation it is in."""
+_COMPARE = "attempts at the same task"
+"""Words to a model that is to say how the runners of a race differ."""
 _DENIED = re.compile(r"\b(denied|declined|rejected|did not allow|not allowed|not run)\b", re.IGNORECASE)
 _CALL_ID = re.compile(r"demo_([a-z]+)_([a-z]+)_\d+_[0-9a-f]+")
 _DENIAL_LENGTH = 160
@@ -103,6 +105,7 @@ class DemoScript(_Data):
     overflow: str
     title: str
     summary: str
+    compared: str
     resume: tuple[str, ...]
     scenarios: tuple[Scenario, ...]
     workspace: dict[str, str]
@@ -132,7 +135,7 @@ def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoT
         wish = " ".join(message.text for message in request.messages if message.role in {"system", "user"}).lower()
         if "title" in wish and "summar" not in wish:
             return DemoTurn(script.title)
-        return DemoTurn(script.summary.strip())
+        return DemoTurn((script.compared if _COMPARE in wish else script.summary).strip())
     last = request.messages[-1]
     if last.role == "user" and _SUMMARISE in last.text:
         return DemoTurn(script.summary.strip())
