@@ -121,5 +121,6 @@ async def test_an_attack_that_runs_unasked_harms_nothing(
     kept = (aviary.project / "build/kept.js").exists()
     assert kept is (mode != "plan")
     assert harm(aviary, said, mode) == []
+    assert way not in WAYS[:2] or "Not kept" in said or "Thrown away" in said or mode == "plan"
     assert victim.poll() is None
     await sandbox.aclose()

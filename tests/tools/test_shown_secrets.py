@@ -177,6 +177,10 @@ async def test_the_rest_of_a_file_is_shown_and_can_be_edited(space: Workspace) -
     assert '3\t  "api_key": "[redacted]"' in read.output
     with pytest.raises(ToolError, match="in the place of a secret"):
         await space.call(WriteTool(), path="local.json", content='{"port": 81, "api_key": "[redacted]"}')
+    space.file("db.json", '{"password": "swordfish-77", "port": 80}')
+    for old in ("password", 'password": "swo'):
+        with pytest.raises(ToolError, match="would show a secret"):
+            await space.call(EditTool(), path="db.json", old=old, new=old.replace("password", "x").replace("swo", ""))
     await space.call(EditTool(), path="local.json", old='"port": 80', new='"port": 81')
     assert KEY in path.read_text()
 

@@ -218,6 +218,11 @@ def test_edit_asks_with_the_diff_and_says_at_once_what_cannot_work(space: Worksp
     bad = parse_arguments(EDIT, '{"path": "a.py", "edits": [{"old": "def a(x):", "new": "x"}]}')
     with pytest.raises(ToolError, match=r"Closest is:\n1\tdef a"):
         EDIT.needs(bad, space.context())  # type: ignore[arg-type]
+    # The last of the three makes a repository, whose settings git obeys.
+    for name in ("bare/HEAD", "bare/refs/x", "bare/objects/x"):
+        asked = WriteTool().needs(WriteTool.Input(path=name, content="x"), space.context())
+        space.file(name)
+        assert [need.pattern for need in asked][1:] == ["bare/.git"] * ("objects" in name)
 
 
 @pytest.mark.parametrize("name", [".env", "../outside.txt"])

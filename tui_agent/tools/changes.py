@@ -1,11 +1,13 @@
 """Shared by ``write`` and ``edit``: when a file may be changed, and the preview shown to the user before."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from tui_agent.errors import ToolError
-from tui_agent.files.secret_files import is_secret_file
-from tui_agent.files.sensitive import is_sensitive
+from tui_agent.files.secret_files import MAX_BYTES, is_secret_file, shown_text
+from tui_agent.files.sensitive import is_sensitive, rules_programs
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.tools.base import ToolContext
@@ -23,6 +25,10 @@ def change_needs(location: Location, diff: Callable[[], str], context: ToolConte
             from being read: the reason may quote the file, and nobody has allowed that yet.
     """
     needs = path_needs(Permission.EDIT, location)
+    if location.inside and not rules_programs(Path(location.real_pattern)):
+        # Git takes such a directory for a repository, and obeys its settings.
+        bare = _bare_around(location.real, Path(os.path.realpath(context.project)))
+        needs += tuple(PermissionNeed(Permission.EDIT, f"{place}/.git") for place in bare)
     try:
         text = diff()
     except (ToolError, OSError) as error:
@@ -36,19 +42,34 @@ def change_needs(location: Location, diff: Callable[[], str], context: ToolConte
     )
 
 
+def _bare_around(path: Path, project: Path) -> Iterator[str]:
+    """Yield the directories of a project that are bare repositories once there is a file."""
+    for parent in path.parents[: len(path.parts) - len(project.parts)]:
+        child = path.relative_to(parent).parts[0]
+        if all(name == child or os.path.lexists(parent / name) for name in ("HEAD", "objects", "refs")):
+            yield parent.relative_to(project).as_posix()
+
+
 def refuse_left_out(before: str, after: str, location: Location) -> None:
-    """Stop a change that would put the mark for a secret in the secret's place.
+    """Stop a change that would put the mark for a secret in the secret's place, or take away what tells it is one.
 
     Raises:
         ToolError: it would.
     """
-    from tui_agent.secret_detector import REMOVED
+    from tui_agent.secret_detector import REMOVED, find_secrets
 
     if after.count(REMOVED) > before.count(REMOVED):
         raise ToolError(
             f"{location.shown} would have {REMOVED} in the place of a secret, which you were not shown; nothing was "
             "changed. Edit the lines around it."
         )
+    start = before[:MAX_BYTES]
+    secrets = [] if is_secret_file(location.real) else [start[found.start : found.end] for found in find_secrets(start)]
+    pieces = {piece for text in secrets for at in range(0, len(text), 3) if len(piece := text[at : at + 6]) == 6}
+    if pieces:
+        now, was = shown_text(location.real, after), shown_text(location.real, before)
+        if any(piece in now and piece not in was for piece in pieces):
+            raise ToolError(f"{location.shown} would show a secret, which you were not shown; nothing was changed.")
 
 
 def refuse_unless_file(location: Location) -> None:
