@@ -348,6 +348,8 @@ async def test_one_help_finds_and_runs_commands_the_most_used_first(stage: Stage
         await pilot.press("f1")
         await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
         assert ("while it works: send when it is done" in screen_text(stage)) == (size[1] >= 20)
+        await pilot.resize_terminal(40, 12)
+        await until(lambda: "Type to find" in screen_text(stage), pilot)
         press_at_once(stage.app, *"cost")
         await until(lambda: "/cost" in screen_text(stage), pilot)
         assert stage.app.screen.highlighted == "/cost"

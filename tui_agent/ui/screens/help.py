@@ -86,7 +86,10 @@ class HelpScreen(PickerScreen[HelpRow]):
         yield Static("\n".join(f"{keys:<21} {text}" for keys, text in PROMPT_KEYS[:KEYS_HERE]), id="here", markup=False)
         yield from super().body()
 
-    def refill(self, query: str) -> None:
+    def on_resize(self) -> None:
+        self.refill(self.field.value.strip(), at=self.highlighted)
+
+    def refill(self, query: str, *, at: str | None = None) -> None:
         words = query.lower().split()
         self.query_one("#here").display = self._with_keys and not words and self.app.size.height >= ROOM_FOR_KEYS
         texts = [(row, f"{row.name} {row.keys} {row.text}".lower()) for row in self._rows.values()]
@@ -95,7 +98,7 @@ class HelpScreen(PickerScreen[HelpRow]):
         keys_first = self._with_keys and not words and not self.query_one("#here").display
         named = "key" if keys_first else query.lower() or "\0"
         found.sort(key=lambda row: not row.name.lstrip("/").startswith(named))
-        self.show([Option(self._row(row, words), id=row.id) for row in found])
+        self.show([Option(self._row(row, words), id=row.id) for row in found], at=at)
 
     def pick(self, key: str) -> None:
         self.dismiss(self._rows[key])
