@@ -49,7 +49,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
         yield Session(store, store.create_session("/").id, estimate=lambda _entry: 1)
 
 
-PLACES = ("local.json", "terraform.tfstate", ".dockercfg", "notes.txt", "deploy/kubeconfig", ".git/config")
+PLACES = ("local.json", "terraform.tfstate", ".dockercfg", "web.config", "deploy/kubeconfig", ".git/config")
 PEM = f"{BEGIN.format('')}\n{PEM_BODY}\n{END.format('')}\n"
 KEY = "sk" + "-ant-api03-" + "a1B2c3D4" * 6
 

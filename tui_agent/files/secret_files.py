@@ -40,6 +40,7 @@ _SETTINGS = (
     ".json", ".jsonc", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".cnf", ".conf", ".properties", ".xml", ".plist",
     ".tf", ".tfvars", ".tfstate", ".hcl", ".gradle", ".kts", ".service", ".http", ".secret", ".secrets", ".token",
     ".sh", ".bash", ".zsh", ".fish", ".ps1", ".bat", ".cmd", ".txt", ".asc", ".crt", ".jwk", ".ppk", ".ovpn",
+    ".config", ".htpasswd",
 )  # fmt: skip
 _DATA = (".log", ".csv", ".jsonl", ".dat")
 _COPIES = (".bak", ".old", ".orig", ".prod", ".dev", ".test", "~")
