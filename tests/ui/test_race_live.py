@@ -135,6 +135,8 @@ async def test_a_runner_is_watched_steered_and_stopped(tmp_path: Path) -> None:
         await pilot.press("escape")
         await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
         await stage.until_text("■ stopped", pilot)
+        await stage.main.controller.run("race", "drop")
+        await until(lambda: stage.main.status.race == "", pilot)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 35)])

@@ -245,6 +245,7 @@ async def drop(controller: Controller) -> None:
     await race.finish(None)
     controller.race = None
     controller.say("The race is over, nothing was taken. What the runners did are branches in /tree.")
+    controller.frontend.refresh_facts()
 
 
 async def merge(controller: Controller, number: int) -> None:
