@@ -31,7 +31,8 @@ _FORGOTTEN = 2.0
 """Seconds after which an ended child that nobody has waited for is nobody's."""
 
 _RECHECK_SECONDS = 0.05
-"""Seconds after which a process that nobody marked is looked at again: one that is being started is marked then."""
+"""Seconds after which a process without a mark is looked at again: it has one when it was being started, is gone and
+left another when it was ending."""
 
 _POLL = 1.0
 """Seconds between two looks where the system doesn't tell of an end."""
@@ -98,7 +99,7 @@ class Leftovers:
     def _living(self) -> list[int]:
         if not PROC.is_dir():
             return [self._leader] if any_left(self._leader, ()) else []
-        for pid in _remaining(self._leader, self._mark, children_of(os.getpid())):
+        for pid in _look(self._leader, self._mark, children_of(os.getpid()))[0]:
             self.known.setdefault(pid, start_of(pid))
         ended = [pid for pid, start in self.known.items() if start_of(pid) != start or zombies_among([pid])]
         for pid in ended:
@@ -111,13 +112,17 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
     """Return the processes a command left; ``leader`` has ended. Takes a millisecond if there are none."""
     if not PROC.is_dir():
         return Leftovers(leader, mark, [leader] if any_left(leader, ()) else [])
-    children = children_of(os.getpid())
-    found, strangers = _remaining(leader, mark, children), _strangers(children)
+    found, strangers, children = list[int](), list[int](), list[int]()
+    for _ in range(_ROUNDS):
+        # One that was listed may have ended meanwhile and left another, which only a newer list has.
+        before, children = children, children_of(os.getpid())
+        if children == before:
+            break
+        found, strangers = _look(leader, mark, children)
     if strangers:
         await asyncio.sleep(_RECHECK_SECONDS)
-        children = children_of(os.getpid())
-        found, still = _remaining(leader, mark, children), _strangers(children)
-        found += [pid for pid in still if pid in strangers and pid not in found and pid not in _claimed]
+        found, still = _look(leader, mark, children_of(os.getpid()))
+        found += [pid for pid in still if pid in strangers and pid not in _claimed and mark_of(pid) is None]
     _claimed.update(found)
     return Leftovers(leader, mark, found)
 
@@ -126,7 +131,8 @@ _claimed: set[int] = set()
 """Processes that were found to be left behind; those nobody marked are the first command's that ends after them."""
 
 
-def _remaining(leader: int, mark: str, children: Sequence[int]) -> list[int]:
+def _look(leader: int, mark: str, children: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return what a command left, and children that show no mark: this program's own do, or are of its session."""
     # Orphans that have ended are waited for, so that they don't pile up; others by who started them.
     now = time.monotonic()
     since = {pid: _ended.get(pid, now) for pid in zombies_among(children)}
@@ -134,10 +140,12 @@ def _remaining(leader: int, mark: str, children: Sequence[int]) -> list[int]:
     _ended.update(since)
     reap(pid for pid, seen in since.items() if now - seen > _FORGOTTEN)
     _claimed.intersection_update(children)
-    return [pid for pid in children if pid != leader and (mark_of(pid) == mark or session_of(pid) == leader)]
-
-
-def _strangers(children: Sequence[int]) -> list[int]:
-    """Return those children that this program did not start: its own are marked, or of its session."""
-    own = os.getsid(0)
-    return [pid for pid in children if mark_of(pid) is None and session_of(pid) not in {own, 0}]
+    own, found, strangers = os.getsid(0), list[int](), list[int]()
+    for pid in children:
+        # Each is read once: one that is just starting another program, or ending, shows no mark for a moment.
+        its_mark, session = mark_of(pid), session_of(pid)
+        if pid != leader and (its_mark == mark or session == leader):
+            found.append(pid)
+        elif not its_mark and session not in {own, 0}:
+            strangers.append(pid)
+    return found, strangers

@@ -74,11 +74,13 @@ def end(watched: dict[str, WatchedCommand]) -> set[int]:
     while time.monotonic() < deadline and any(any_left(leader, pids) for leader, pids in asked):
         time.sleep(_POLL)
     deadline = time.monotonic() + KILL_SECONDS
-    while time.monotonic() < deadline:
-        left = list(_found(watched))
-        if not any(any_left(leader, pids) for leader, pids in left):
-            break
-        seen |= {pid for _leader, pids in _signalled(watched, signal.SIGKILL) for pid in pids}
+    looks = 0
+    # Nothing twice: a process that is just starting another program is not recognised for a moment.
+    while watched and time.monotonic() < deadline and looks < 2:
+        looks += 1
+        if any(any_left(leader, pids) for leader, pids in _found(watched)):
+            looks = 0
+            seen |= {pid for _leader, pids in _signalled(watched, signal.SIGKILL) for pid in pids}
         time.sleep(_POLL)
     return seen
 
