@@ -23,6 +23,8 @@ VENV := .venv
 endif
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+# A process that has no tests left takes over some of another.
+TESTS = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 CODE := tui_agent benchmarks scripts tests
 COMPILE := $(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header
@@ -43,7 +45,7 @@ test: style ## format, lint, types, import contracts and every test
 	@$(MAKE) --no-print-directory types >$(VENV)/types.log 2>&1 & types=$$!; \
 	[ -d tests/support/__pycache__ ] || $(BIN)/python -m pytest --collect-only -qq -p no:cacheprovider >/dev/null 2>&1; \
 	echo "== tests ($(JOBS) processes)"; \
-	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS); tests=$$?; \
+	$(TESTS) $(PYTEST_ARGS); tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; \
 	exit $$((tests ? tests : types))
 
@@ -53,12 +55,12 @@ everywhere: ## run the tests as an ordinary user on each Python and with each bu
 		scripts/everywhere.py $(PYTEST_ARGS)
 
 nightly: lint ## the tests at length: more and other examples, longer work, thousands of commands, on a slow machine
-	@TUI_AGENT_NIGHTLY=1 TUI_AGENT_CANARY_LINES=5000 $(BIN)/python -m pytest -n $(JOBS) --timeout 7200 $(PYTEST_ARGS)
-	@$(BIN)/python -m pytest -n $(JOBS) --slow-machine=$(or $(SEED),1) $(PYTEST_ARGS)
+	@TUI_AGENT_NIGHTLY=1 TUI_AGENT_CANARY_LINES=5000 $(TESTS) --timeout 7200 $(PYTEST_ARGS)
+	@$(TESTS) --slow-machine=$(or $(SEED),1) $(PYTEST_ARGS)
 
 canaries: $(VENV)/dev.stamp ## run thousands of random commands that need no permission; LINES=5000 SEED=1 choose
 	@TUI_AGENT_CANARY_LINES=$(or $(LINES),5000) TUI_AGENT_CANARY_SEED=$(or $(SEED),1) \
-		$(BIN)/python -m pytest -n $(JOBS) tests/agent/test_canaries.py
+		$(TESTS) tests/agent/test_canaries.py
 
 neighbours: $(VENV)/dev.stamp ## install the other programs that tests marked "neighbours" run, and run those tests
 	@mkdir -p $(VENV)/neighbours && cp tests/neighbours/package.json $(VENV)/neighbours/

@@ -144,7 +144,7 @@ async def test_a_block_is_given_up_within_a_regular_expression_or_another_block_
         re.match(r"(a+)+$", "a" * 40 + "b")
     sum(range(1_000_000))  # the limit went with its block
     with pytest.raises(TooLongError), limited(0.05), limited(100):
-        sum(range(10**9))
+        all(True for _ in range(10**9))
     assert await asyncio.to_thread(work)
 
 
