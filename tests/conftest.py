@@ -4,9 +4,10 @@ import gc
 import os
 import signal
 import sys
+from asyncio.base_subprocess import BaseSubprocessTransport
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -28,6 +29,17 @@ settings.register_profile(
     "steady", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=not NIGHTLY
 )
 settings.load_profile("steady")
+
+
+# Python 3.11 never wakes who waits for a program whose start was cancelled with its whole loop, as loops of tests are.
+_wait_for = BaseSubprocessTransport._wait  # type: ignore[attr-defined]
+
+
+async def _wait(self: Any) -> Any:
+    return None if None in self._pipes.values() else await _wait_for(self)
+
+
+BaseSubprocessTransport._wait = _wait  # type: ignore[attr-defined]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

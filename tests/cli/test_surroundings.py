@@ -71,6 +71,8 @@ async def work():
         threading.Event().wait()
     asyncio.ensure_future(asyncio.to_thread(compute))
     await going.wait()
+    asyncio.ensure_future(asyncio.create_subprocess_exec("true", stdout=-1))
+    await asyncio.sleep(0)
     return 3
 
 atexit.register(print, "cleaned up")
@@ -78,6 +80,6 @@ leave(run_to_end(work()))
 """
 
 
-def test_a_thread_that_goes_on_does_not_hold_the_program() -> None:
+def test_neither_a_thread_nor_a_program_that_starts_holds_the_end() -> None:
     done = subprocess.run([sys.executable, "-c", ENDLESS], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (3, "cleaned up\n", "")

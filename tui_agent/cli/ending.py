@@ -63,7 +63,23 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in an event loop of its own, as ``asyncio.run`` does, without waiting for endless threads."""
     with asyncio.Runner() as runner:
         runner.get_loop().set_default_executor(_Threads(_WORKERS, "work"))
-        return runner.run(work)
+        return runner.run(_with_its_tasks(work))
+
+
+async def _with_its_tasks(work: Coroutine[Any, Any, T]) -> T:
+    """Cancel what still runs after the work as well, but not the part of asyncio that connects a starting program.
+
+    Python 3.11 never wakes who waits for a program whose pipes were not connected, and the end would wait for ever.
+    """
+    try:
+        return await work
+    finally:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            if getattr(task.get_coro(), "__name__", "") != "_connect_pipes":
+                task.cancel()
+        if others:
+            await asyncio.wait(others)
 
 
 def leave(code: int) -> NoReturn:
