@@ -17,6 +17,8 @@ _POLL = 0.01
 class FileLock:
     """An open lock file. It is created when missing, and opened for reading where it can't be written."""
 
+    _descriptor = -1
+
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
@@ -46,6 +48,8 @@ class FileLock:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    __del__ = close
 
 
 class LivenessLocks:
