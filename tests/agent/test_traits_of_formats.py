@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.support.agents import make_agent
 from tests.support.list_server import ListServer
 from tests.support.scripted_client import Reply, ScriptedClient
@@ -95,7 +97,8 @@ def test_a_learnt_window_ends_when_the_server_says_another(tmp_path: Path) -> No
     assert (restarted.limits(MODEL).window, restarted.limits(MODEL).origin) == (8_192, "server")
 
 
-async def test_a_local_server_is_asked_when_work_begins_but_not_what_the_settings_say(tmp_path: Path) -> None:
+async def test_a_local_server_is_asked_once_but_not_what_the_settings_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_agent.model.discovery.TIMEOUT", 60.0)
     row = {"id": "smol", "owned_by": "llamacpp", "meta": {"n_ctx": 4_096}}
     caps = {"chat_template_caps": {"supports_tools": False}}
     with ListServer({"/v1/models": {"data": [row]}, "/props": caps}) as server:
