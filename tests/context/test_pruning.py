@@ -253,6 +253,8 @@ def test_pruning_is_deterministic_idempotent_and_only_takes_live_answers(path, b
     by_id = {entry.id: entry for entry in view.entries}
     answered = view.answered()
     for target in plan.targets:
+        if pressure and by_id[target].kind == "assistant":
+            continue  # the long arguments of an old step
         assert by_id[target].kind == "tool_result"
         assert target in answered
         assert view.state(target) in {"live", "pruned"}
