@@ -91,7 +91,7 @@ async def _summarising(stage: TreeStage, pilot: Any) -> None:
     await pilot.press("2")
     await stage.client.hanging.wait()
     screen = await stage.asked(SummarisingScreen)
-    await until(lambda: str(screen.growing.content), pilot)
+    await until(lambda: "session one" in str(screen.growing.content), pilot)
 
 
 async def _working(stage: TreeStage, pilot: Any) -> None:
