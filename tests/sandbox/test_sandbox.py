@@ -121,6 +121,14 @@ async def test_sockets_of_other_programs_are_not_there() -> None:
         await box.sandbox.aclose()
 
 
+async def test_other_processes_are_not_there(box: Contained) -> None:
+    """Their environments hold keys."""
+    ran = await box.run(f"ls /proc/{os.getpid()}; kill -0 {os.getpid()}; ls -d /proc/[0-9]* | wc -l")
+    assert "No such file" in ran.output
+    assert "No such process" in ran.output
+    assert int(ran.output.split()[-1]) < 10
+
+
 async def test_temporary_files_stay_for_the_session_and_are_its_own(box: Contained) -> None:
     await box.run("echo kept > /tmp/tui-agent-test; echo kept > /var/tmp/tui-agent-test; echo gone > ~/.profile")
     assert not Path("/tmp/tui-agent-test").exists()

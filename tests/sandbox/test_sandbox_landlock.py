@@ -1,5 +1,6 @@
 """Landlock, which takes over where user namespaces are refused: what it can express of a view, it enforces."""
 
+import os
 import socket
 import sys
 from collections.abc import Iterator
@@ -33,6 +34,13 @@ def box(tmp_path: Path) -> Contained:
     box.file(".ssh/id_rsa", "canary", at=box.home)
     box.file("other/.env", "canary", at=box.home)
     return box
+
+
+async def test_nothing_that_was_not_named_can_be_read(box: Contained) -> None:
+    ran = await box.run(f"cat {box.home}/.ssh/id_rsa {box.home}/other/.env .env; cat src/app.py; ls {box.home}")
+    assert "canary" not in ran.output
+    assert "print('app')" in ran.output
+    assert "Permission denied" in ran.output
 
 
 async def test_plan_mode_changes_nothing_and_has_a_place_for_temporary_files(box: Contained) -> None:
@@ -124,6 +132,12 @@ async def test_no_network_of_any_kind(box: Contained) -> None:
         )
         box.file("try.py", program)
         assert (await box.run("python3 try.py")).output == "pair\n"
+
+
+async def test_other_processes_are_neither_looked_into_nor_ended(box: Contained) -> None:
+    ran = await box.run(f"cat /proc/{os.getpid()}/environ; kill -0 {os.getpid()} && echo reached")
+    assert "PATH=" not in ran.output
+    assert "reached" not in ran.output
 
 
 def test_what_it_cannot_express_it_says(box: Contained) -> None:

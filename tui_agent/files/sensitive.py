@@ -45,6 +45,9 @@ _PROTECTED = frozenset(
 )
 """Files other programs execute or obey later, in lower case: changed only when that very file was allowed."""
 
+BARE_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
+"""Entries that make git take a directory for a repository, whatever its name."""
+
 
 def is_sensitive(path: str | os.PathLike[str]) -> bool:
     """Return whether the file's name says that it holds secrets."""

@@ -16,7 +16,7 @@ from typing import Literal
 
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.own_git import tracked_files
-from tui_agent.files.sensitive import is_repository, is_sensitive, steers_programs
+from tui_agent.files.sensitive import BARE_REPOSITORY, is_repository, is_sensitive, steers_programs
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.path_checks import at_home, is_file, is_there
 from tui_agent.safe_text import one_line
@@ -24,7 +24,6 @@ from tui_agent.sandbox.layer import ChangeKind, LayerChange, remove_tree
 from tui_agent.sandbox.layout import Layout, MountKind
 from tui_agent.sandbox.plan import OWN_PLACES, unrestorable
 from tui_agent.sandbox.project_scan import (
-    BARE_REPOSITORY,
     MAX_FILE_BYTES,
     NEVER_KEPT,
     PRODUCT_MAGIC,

@@ -23,9 +23,9 @@ from itertools import count, islice
 from pathlib import Path
 
 from tui_agent.files.inside import DIRECTORY, descend
-from tui_agent.files.sensitive import steers_programs
+from tui_agent.files.sensitive import BARE_REPOSITORY, steers_programs
 from tui_agent.lazy import dataclass
-from tui_agent.sandbox.project_scan import BARE_REPOSITORY, MAX_DEPTH, NEVER_KEPT, is_output_name, is_special
+from tui_agent.sandbox.project_scan import MAX_DEPTH, NEVER_KEPT, is_output_name, is_special
 
 _HEAD_BYTES = 16
 MAX_CHANGES = 200_000

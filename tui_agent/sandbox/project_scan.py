@@ -16,7 +16,7 @@ from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.inside import read_regular
 from tui_agent.files.own_git import tracked_files
 from tui_agent.files.secret_files import is_data, may_hold_secret
-from tui_agent.files.sensitive import is_repository, is_sensitive, steers_programs
+from tui_agent.files.sensitive import BARE_REPOSITORY, is_repository, is_sensitive, steers_programs
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 
@@ -69,8 +69,6 @@ _OTHERS = frozenset({"node_modules", ".venv", "venv", "site-packages", "__pycach
 _IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 NEVER_KEPT = frozenset({"__pycache__"})
 """Directories made again in no time, and run by the next Python without being looked at."""
-BARE_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
-"""Entries that make git take a directory for a repository, whatever its name."""
 STEERING = frozenset({"config", "config.worktree", "hooks", "commondir", "alternates", "attributes", "include"})
 """Entries of a repository that say what git runs and where it looks."""
 
