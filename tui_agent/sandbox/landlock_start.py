@@ -23,7 +23,7 @@ _ALLOW = 0x7FFF0000
 _NOTIFY = 0x7FC00000
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _EPERM, _EACCES, _EOPNOTSUPP = 1, 13, 95
-_X32 = 0x40000000
+_MASK, _X32 = 0x54, 0x40000000
 
 _MACHINES: dict[str, tuple[int, dict[str, int]]] = {
     "x86_64": (0xC000003E, {
@@ -45,6 +45,9 @@ _MACHINES: dict[str, tuple[int, dict[str, int]]] = {
     }),
 }  # fmt: skip
 """Numbers of system calls (Linux' unistd.h) by machine, with the number that the kernel calls the machine by."""
+
+_KEYRINGS_OF_32_BITS = {"x86_64": (0x40000003, (286, 287, 288)), "aarch64": (0x40000028, (309, 310, 311))}
+"""The same for programs of 32 bits that a machine runs as well: the calls of keyrings."""
 
 _ASKED = {
     "chmod": (-1, 0, 1), "fchmod": (0, -1, 1), "fchmodat": (0, 1, 2), "fchmodat2": (0, 1, 2), "utimensat": (0, 1, 2),
@@ -77,6 +80,22 @@ def filter_of(machine: str) -> bytes:
             error = _EOPNOTSUPP if "xattr" in name else 0 if "chown" in name else _EACCES
             rows += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _NOTIFY if name in _ASKED else _ERRNO | error)]
     rows.append((_RETURN, 0, 0, _ALLOW))
+    return _packed(rows)
+
+
+def keyring_filter_of(machine: str) -> bytes:
+    """Return a filter that refuses the kernel's keyrings and nothing else; nothing at all on an unknown machine."""
+    own = [number for name, number in _MACHINES.get(machine, (0, {}))[1].items() if "key" in name]
+    architecture, others = _KEYRINGS_OF_32_BITS.get(machine, (0, ()))
+    blocks = []
+    for calls in (own, others):
+        # The call's number without the mark of the x32 form.
+        refused = (row for call in calls for row in ((_EQUAL, 0, 1, call), (_RETURN, 0, 0, _ERRNO | _EPERM)))
+        blocks.append([(_LOAD, 0, 0, 0), (_MASK, 0, 0, ~_X32 & 0xFFFFFFFF), *refused, (_RETURN, 0, 0, _ALLOW)])
+    return _packed([(_LOAD, 0, 0, 4), (_EQUAL, len(blocks[0]), 0, architecture), *blocks[0], *blocks[1]])
+
+
+def _packed(rows: list[tuple[int, int, int, int]]) -> bytes:
     return b"".join(struct.pack("HBBI", *row) for row in rows)
 
 

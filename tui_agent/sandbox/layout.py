@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import struct
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -128,26 +127,14 @@ class BubblewrapForm:
     """This program is root, to whom the kernel's settings belong."""
 
 
-_KEYRING_CALLS = {
-    "x86_64": ((248, 249, 250), 0x40000003, (286, 287, 288)),
-    "aarch64": ((217, 218, 219), 0x40000028, (309, 310, 311)),
-}
-"""System calls of keyrings by machine: its own, the number of the one for 32 bits, and that one's."""
-
-
 def keyring_filter() -> int:
     """Return the descriptor of a filter that refuses the kernel's keyrings; on an unknown machine it refuses nothing.
 
     No namespace takes the keyring of the user's login away: Kerberos and others keep their secrets there.
     """
-    own, other_machine, others = _KEYRING_CALLS.get(platform.machine(), ((), 0, ()))
-    blocks = []
-    for calls in (own, others):
-        # Load the call without the mark of the x32 form, return EPERM for these, allow the rest.
-        refused = (row for call in calls for row in ((0x15, 0, 1, call), (0x06, 0, 0, 0x00050001)))
-        blocks.append([(0x20, 0, 0, 0), (0x54, 0, 0, 0xBFFFFFFF), *refused, (0x06, 0, 0, 0x7FFF0000)])
-    rows = [(0x20, 0, 0, 4), (0x15, len(blocks[0]), 0, other_machine), *blocks[0], *blocks[1]]
-    return _in_memory(b"".join(struct.pack("HBBI", *row) for row in rows))
+    from tui_agent.sandbox.landlock_start import keyring_filter_of
+
+    return _in_memory(keyring_filter_of(platform.machine()))
 
 
 def bubblewrap_command(
@@ -297,8 +284,7 @@ def landlock_command(specification: int, command: Sequence[str]) -> tuple[str, .
 
 def landlock_specification(layout: Layout) -> int:
     """Return the descriptor of an in-memory file with the grants of a layout."""
-    grants = json.dumps(landlock_grants(layout)).encode("utf-8", "surrogateescape")
-    return _in_memory(grants)
+    return _in_memory(json.dumps(landlock_grants(layout)).encode("utf-8", "surrogateescape"))
 
 
 def _in_memory(data: bytes) -> int:
