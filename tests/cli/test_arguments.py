@@ -39,6 +39,7 @@ def test_the_documents_have_the_table() -> None:
     table = "\n".join(["| exit code | |", "|---|---|", *(f"| {code.value} | {code.meaning} |" for code in ExitCode)])
     assert table in (ROOT / "docs/headless.md").read_text(encoding="utf-8")
     assert exit_codes_line() in EPILOG
+    assert exit_codes_line() in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "5$", "nan", "inf", "1e3", "", "five", "٥"])

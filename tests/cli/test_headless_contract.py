@@ -68,8 +68,7 @@ PADDING = "x" * 300
 
 
 @pytest.mark.parametrize(
-    ("command", "code"),
-    [(f"echo {PADDING} && touch made", ExitCode.DONE), (f"echo {PADDING}", ExitCode.STOPPED)],
+    ("command", "code"), [(f"echo {PADDING} && touch made", ExitCode.DONE), (f"echo {PADDING}", ExitCode.STOPPED)]
 )
 async def test_the_whole_command_counts(tmp_path: Path, command: str, code: int) -> None:
     calls = (Call("bash", json.dumps({"command": command})), Call("bash", '{"command": "rm -rf ."}'))

@@ -82,6 +82,26 @@ async def run_in(box: Contained, command: str, view: View, jobs: Jobs, *, backgr
     return result.output + job.note
 
 
+@pytest.mark.parametrize("background", [False, True], ids=["foreground", "job"])
+@EVERY_MODE
+async def test_nothing_that_other_programs_obey_is_left_in_outputs(
+    box: Contained, view: View, *, background: bool
+) -> None:
+    jobs = Jobs()
+    said = await run_in(box, PLANTED, view, jobs, background=background)
+    there = {path.relative_to(box.root / "dist").as_posix() for path in (box.root / "dist").rglob("*")}
+    assert there.isdisjoint(LEFT)
+    assert (box.root / "dist/old.js").read_text() == "old\n"
+    su = box.root / "dist/su"
+    assert not su.exists() or not su.stat().st_mode & 0o6000
+    if view is not NOTHING:
+        assert "kept.js" in there
+        assert ".envrc" in said
+    else:
+        assert there == {"old.js"}
+    await jobs.aclose()
+
+
 async def test_nothing_that_other_programs_obey_is_left_among_sources(box: Contained) -> None:
     jobs = Jobs()
     view = PROJECT.opened(Grants(sources=True))

@@ -61,7 +61,10 @@ async def test_a_directory_that_is_made_anew_has_nothing_of_the_old_one(box: Con
     assert [path.name for path in (box.root / "src/sub").rglob("*.py")] == ["new.py"]
 
 
-PLANTED = (".git/config", "a/.hg/x", ".sl/x", ".helix/x", "a/b/.vscode/x", ".envrc", "a/.mcp.json", ".GIT/hooks/x")
+PLANTED = (
+    ".git/config", "a/.hg/hgrc", ".husky/pre-commit", "a/b/.vscode/tasks.json", ".envrc", "a/.mcp.json", ".GIT/hooks/x",
+    ".sl/config", ".helix/languages.toml",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("view", [OUTPUTS, PROJECT], ids=["build", "auto-edit"])
