@@ -173,7 +173,8 @@ def options() -> str:
                 "`tui-agent [OPTION]... [PROMPT]` starts it; `tui-agent COMMAND --help` shows a command's own."
             )
         for group in command.groups:
-            rows = [(_code(name), told) for name, told in group.rows if not (depth and name.startswith("-h,"))]
+            shown = [row for row in group.rows if not (depth and row[0].startswith("-h,"))]
+            rows = [(_code(written), meaning) for written, meaning in shown]
             parts += [_table((group.title, "does"), rows)] if rows else []
         parts += [_sentence(command.epilog)] if command.epilog else []
     return "\n\n".join(parts) + "\n"

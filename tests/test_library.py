@@ -96,10 +96,7 @@ def test_the_blocks_of_the_document_run(block: str, tmp_path: Path, server: Mode
 
 def test_the_example_calls_a_function_and_imports_only_what_is_public(tmp_path: Path, server: ModelServer) -> None:
     text = EXAMPLE.read_text(encoding="utf-8")
-    server.play(
-        Turn(tool_calls=[Call("count_words", '{"text": "to be or not to be"}')]),
-        Turn("It has six words."),
-    )
+    server.play(Turn(tool_calls=[Call("count_words", '{"text": "to be or not to be"}')]), Turn("It has six words."))
 
     said = run_program(text + LOADED, tmp_path, "some-model", server.openai_url)
 

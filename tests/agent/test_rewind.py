@@ -217,12 +217,7 @@ async def test_a_directory_that_became_a_link_is_not_followed(tmp_path: Path, pr
     ],
 )
 async def test_what_is_too_large_is_listed_and_stays(
-    tmp_path: Path,
-    project: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    limits: tuple[str, ...],
-    most: int,
-    why: str,
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, limits: tuple[str, ...], most: int, why: str
 ) -> None:
     for limit in limits:
         monkeypatch.setattr(f"tui_agent.agent.checkpoints.{limit}", most)

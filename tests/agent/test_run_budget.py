@@ -179,12 +179,7 @@ async def test_nothing_is_asked_where_it_is_not_wanted(tmp_path: Path, arguments
 
 
 @pytest.mark.parametrize(
-    ("answer", "title"),
-    [
-        ("  “Fix the race.” \n", "Fix the race"),
-        ("one\ntwo", ""),
-        ("bad\x1b[31m", ""),
-    ],
+    ("answer", "title"), [("  “Fix the race.” \n", "Fix the race"), ("one\ntwo", ""), ("bad\x1b[31m", "")]
 )
 def test_what_counts_as_a_title(answer: str, title: str) -> None:
     assert clean_title(answer) == title

@@ -470,10 +470,7 @@ async def test_of_many_functions_some_are_tools_and_of_two_with_one_name_the_use
     assert any("has a tool f1 already" in problem for problem in stage.files.problems)
 
 
-@pytest.mark.parametrize(
-    "row",
-    ["{}", "{'name': 'a b', 'description': 'x', 'parameters': {}}"],
-)
+@pytest.mark.parametrize("row", ["{}", "{'name': 'a b', 'description': 'x', 'parameters': {}}"])
 async def test_a_file_that_speaks_for_its_process_is_held_to_the_form(stage: Stage, row: str) -> None:
     stage.write(
         f"import json, os, sys\nanswer = {{'tools': [{row}], 'problems': [], 'declared': {{}}}}\n"

@@ -8,13 +8,7 @@ import pytest
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
 from tui_agent.model.demo import DemoClient, create_demo_workspace
 from tui_agent.model.demo_script import load_script
-from tui_agent.model.protocol import (
-    ErrorKind,
-    ModelError,
-    TextDelta,
-    ToolCallReady,
-    UsageReport,
-)
+from tui_agent.model.protocol import ErrorKind, ModelError, TextDelta, ToolCallReady, UsageReport
 from tui_agent.resources import prompt
 from tui_agent.session.entries import INTERRUPTED_OUTPUT, ToolSchema
 from tui_agent.tools.registry import builtin_tools

@@ -14,16 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, Self
 
-from tests.support.model_script import (
-    AUTO,
-    Call,
-    Fault,
-    Recorded,
-    Script,
-    Turn,
-    echo,
-    status,
-)
+from tests.support.model_script import AUTO, Call, Fault, Recorded, Script, Turn, echo, status
 from tests.support.model_wire import EVENTS, PATHS, encode_event, error_body
 
 __all__ = ["Call", "Fault", "ModelServer", "Recorded", "Turn", "echo", "refused_url", "status"]

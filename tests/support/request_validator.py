@@ -19,11 +19,7 @@ class InvalidRequestError(AssertionError):
 
 
 def validate(
-    request: ModelRequest,
-    *,
-    vision: bool = True,
-    alternating: bool = False,
-    foreign_ids: bool = False,
+    request: ModelRequest, *, vision: bool = True, alternating: bool = False, foreign_ids: bool = False
 ) -> None:
     """Raise ``InvalidRequestError`` unless the request is one that a strict server accepts."""
     payload = json.loads(json.dumps([wire_message(message) for message in request.messages]))

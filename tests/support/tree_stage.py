@@ -90,10 +90,7 @@ def plant(session: Session) -> dict[str, int]:
 
 
 FILES = {
-    "src/auth/views.py": (
-        b"def login():\n    return redirect('/')\n",
-        b"def login():\n    return go(next)\n",
-    ),
+    "src/auth/views.py": (b"def login():\n    return redirect('/')\n", b"def login():\n    return go(next)\n"),
     "tests/test_redirect.py": (None, b"def test_next():\n    assert True\n"),
     "old.cfg": (b"[old]\n", None),
     "notes.md": (b"# Notes\n", b"# Notes\nby the agent\n"),

@@ -23,14 +23,7 @@ from tests.support.services import app_services
 from tests.support.stores import open_store
 from tui_agent import errors
 from tui_agent.agent.events import AgentEvent
-from tui_agent.app.services import (
-    AppServices,
-    FirstView,
-    Look,
-    ModelRow,
-    OpenHow,
-    OpenRequest,
-)
+from tui_agent.app.services import AppServices, FirstView, Look, ModelRow, OpenHow, OpenRequest
 from tui_agent.config import Config, UiSettings
 from tui_agent.model.served import LocalServer
 from tui_agent.session.entries import ModeChangeEntry, TextPart, UserEntry

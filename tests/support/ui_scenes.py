@@ -7,14 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.ui_app import STILL, Stage, make_stage, press, until, write
-from tui_agent.agent.events import (
-    AnswerDelta,
-    PermissionAsked,
-    PermissionRequest,
-    RequestStarted,
-    RunEnded,
-    RunStarted,
-)
+from tui_agent.agent.events import AnswerDelta, PermissionAsked, PermissionRequest, RequestStarted, RunEnded, RunStarted
 from tui_agent.app.services import FirstView
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.effort import Effort

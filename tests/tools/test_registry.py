@@ -106,11 +106,7 @@ def test_commas_and_brackets_in_strings_stay() -> None:
         ("bash", '{"command": "ls", "cwd": "src"}', "cwd is not a field, begin the command with cd DIR &&"),
         ("read", '{"path": "a"} {"path": "b"}', "more than one JSON object in the arguments; send a call for each"),
         ("read", "{'path': 'a", "not valid JSON"),
-        (
-            "edit",
-            '{"path": "a", "edits": []}',
-            r"edits is empty\. .*edits \(list of {old, new, all}, required\)",
-        ),
+        ("edit", '{"path": "a", "edits": []}', r"edits is empty\. .*edits \(list of {old, new, all}, required\)"),
         ("bash", '{"command": "ls', "not valid JSON: they break off after 15 characters. Send less at once"),
         ("bash", '{"command": "echo \\ud83d"}', "half of a surrogate pair"),
         ("bash", '{"command": "x", "timeout": 0}', "timeout: input should be greater than 0"),

@@ -277,8 +277,7 @@ def _failure(*events: Item) -> WireFailure:
 
 
 @pytest.mark.parametrize(
-    ("code", "kind"),
-    [("server_error", ErrorKind.OVERLOADED), ("context_length_exceeded", ErrorKind.CONTEXT_OVERFLOW)],
+    ("code", "kind"), [("server_error", ErrorKind.OVERLOADED), ("context_length_exceeded", ErrorKind.CONTEXT_OVERFLOW)]
 )
 def test_a_failed_response_is_judged_by_its_code(code: str, kind: ErrorKind) -> None:
     end = response([], status="failed", error={"code": code, "message": "Something happened."})
