@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.context.test_anchors import long_texts
 from tests.support.agents import Harness, make_agent
 from tests.support.request_sizes import request_size
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tests.support.thoroughness import NIGHTLY
+from tests.support.thoroughness import NIGHTLY, thorough
 from tests.tools.test_read import png
 from tui_agent.agent.compactor import CompactionOutcome
 from tui_agent.agent.events import (
@@ -188,6 +191,78 @@ async def test_a_summariser_that_only_fails_does_not_stop_the_work(tmp_path: Pat
     assert any("by rule" in event.message for event in harness.of(Notice))
     failed = [event for event in harness.of(CompactionEnded) if event.error]
     assert {event.trigger for event in failed} == {"threshold"}
+
+
+ENGINE = (
+    ("tui_agent.agent.compactor", "plan_compaction"),
+    ("tui_agent.agent.compactor", "plan_commit"),
+    ("tui_agent.agent.compactor", "summarise"),
+    ("tui_agent.agent.compactor", "blocks_of"),
+    ("tui_agent.context.compaction", "carried_details"),
+    ("tui_agent.context.preserved", "choose_lines"),
+    ("tui_agent.context.plain_compaction", "digest"),
+)
+
+
+@pytest.mark.parametrize("error", [StopIteration, ValueError, RecursionError])
+@pytest.mark.parametrize(("module", "name"), ENGINE)
+async def test_whatever_the_engine_raises_there_is_a_summary_by_rule(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    module: str,
+    name: str,
+    error: type[Exception],
+) -> None:
+    def broken(*_given: object, **_named: object) -> object:
+        raise error
+
+    harness, client = await with_past(tmp_path)
+    monkeypatch.setattr(module + "." + name, broken)
+    if name == "digest":
+        monkeypatch.setattr("tui_agent.agent.compactor.plan_compaction", broken)
+    outcome = await harness.agent.compact()
+    assert outcome.problem is None
+    (summary,) = harness.entries(CompactionEntry)
+    assert summary.tokens_after < summary.tokens_before
+    assert "Question 0" in "".join(summary.details.user_messages)
+    assert any("by rule" in notice for notice in harness.notices())
+    assert any(record.exc_info for record in caplog.records)
+    assert (await harness.say("go on")).reason == "done"
+    validate(client.requests[-1])
+
+
+async def test_an_engine_that_always_fails_ends_no_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_given: object, **_named: object) -> object:
+        raise StopIteration
+
+    monkeypatch.setattr("tui_agent.context.preserved.choose_lines", broken)
+    monkeypatch.setattr("tui_agent.context.kept_lines.write_notes", broken)
+    worker = Worker(30)
+    harness = at_work(tmp_path, worker)
+    ended = await harness.say("Read everything and tell me when you are done. Never stop early.")
+    assert ended.reason == "done", ended
+    assert max(worker.sizes) < 16_000
+    for request in worker.requests:
+        validate(request)
+
+
+@thorough
+@given(said=st.lists(long_texts, min_size=1, max_size=3))
+async def test_any_text_can_be_compacted(tmp_path_factory: pytest.TempPathFactory, said: list[str]) -> None:
+    client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply("Fine."))
+    harness = make_agent(tmp_path_factory.mktemp("any"), client, window=20_000)
+    remember(harness)
+    for text in said:
+        harness.session.append(UserEntry(parts=(TextPart(text=text),)))
+        harness.session.append(AssistantEntry(parts=(TextPart(text=text),), model="test/model"))
+    remember(harness)
+    outcome = await harness.agent.compact()
+    assert outcome.problem is None
+    assert not any("by rule" in notice for notice in harness.notices())
+    assert (await harness.say("go on")).reason == "done"
+    validate(client.requests[-1])
+    harness.store.close()
 
 
 async def test_nothing_stands_still_while_long_plans_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

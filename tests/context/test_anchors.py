@@ -222,3 +222,32 @@ def test_names_on_one_very_long_line_are_looked_up_in_time_and_bring_their_sente
     anchors = find_anchors(build.path, tool_traits())
     chosen = choose_lines(anchors, Source({build.path[-2].id: texts_of(build.path[-2])}), 400, words, "")
     assert all(len(line) <= 300 for line in chosen.get(build.path[-2].id, [])[:-1])
+
+
+# Lines with what cut names from their sentences: numbers at their ends, units, long lines, ends of sentences.
+pieces = st.one_of(
+    st.sampled_from(
+        ["took 30", "ms", " ", "\n", "\r\n", "\u2028", "1,200", "bytes", ". ", "!", "。", "load_config", "src/app.py:3"]
+    ),
+    st.sampled_from(["word " * 70, "x" * 301, "a.b.c", "1f2e3d4c5b", "Error: refused", "never do it. "]),
+    st.text(max_size=5),
+)
+long_texts = st.lists(pieces, max_size=30).map("".join)
+
+
+@given(
+    said=st.lists(long_texts, min_size=1, max_size=4),
+    names=st.lists(st.text(min_size=1, max_size=6), max_size=3),
+    budget=st.integers(-5, 400),
+)
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_any_text_has_lines_to_keep(said, names, budget):
+    build = PathBuilder()
+    for text in said:
+        build.say(text)
+        build.run("bash", {"command": text}, text)
+    foreign = [Anchor("path", name, 1, 1.0, 1) for name in names]
+    anchors = (*find_anchors(build.path, tool_traits()), *foreign)
+    assert all("\n" not in anchor.text for anchor in anchors if anchor.kind == "number")
+    lines = choose_lines(anchors, Source.of(build.path), budget, words, "")
+    assert set(lines) <= {entry.id for entry in build.path}

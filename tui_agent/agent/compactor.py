@@ -16,13 +16,14 @@ from typing import Literal
 
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.clients import CallCost, complete
+from tui_agent.agent.engine import in_thread
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, CostKnown, Notice
 from tui_agent.agent.hooks.payloads import AfterCompact, CompactAnswer
 from tui_agent.agent.hooks.preparation import compaction_payload
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError
 from tui_agent.context.budget import ContextSize, estimate_tokens, head_parts, measure, overhead_parts
-from tui_agent.context.commit_plan import PRUNED, Commit, Measures, plan_commit, plan_cuts
+from tui_agent.context.commit_plan import PRUNED, Commit, Measures, plan_commit, plan_cuts, provisional
 from tui_agent.context.compaction import (
     Boundary,
     CompactionPlan,
@@ -34,6 +35,7 @@ from tui_agent.context.compaction import (
     plan_compaction,
 )
 from tui_agent.context.compaction_policy import NO_FAILURES, FailureRecord, changes_since, newest_user_id
+from tui_agent.context.plain_compaction import PlainOrder, plain_compactions
 from tui_agent.context.preserved import digest
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.serialise import blocks_of, compaction_tasks
@@ -51,12 +53,15 @@ from tui_agent.context.summariser import (
 )
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
+from tui_agent.errors import UserFacingError
 from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ErrorKind, ModelClient, ModelError
 from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import first_sent, newest
 from tui_agent.tools.registry import tool_traits
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -92,6 +97,7 @@ class SummaryCalls:
         return SummaryAnswer(answer.text, answer.finish, answer.tool_calls)
 
 
+_PLAIN = "Compacted by rule, without a model: the ordinary way failed. The log has the details."
 _SHORTEST = "…"
 """The shortest summary there is."""
 
@@ -180,11 +186,11 @@ class Compactor:
             boundary=order.boundary,
         )
         settings, size = self._ports.settings.for_model(order.model), self.size(order.model, path)
-        return await asyncio.to_thread(plan_compaction, path, settings, size, options)
+        return await in_thread(plan_compaction, path, settings, size, options)
 
     async def boundaries(self, model: str) -> list[Boundary]:
         count = self._ports.directory.counter(model).entry
-        return await asyncio.to_thread(boundaries, self._session.active_path(), count)
+        return await in_thread(boundaries, self._session.active_path(), count)
 
     async def compact(self, order: CompactionOrder, *, without_model: bool = False) -> CompactionOutcome:
         """Plan, summarise and commit; ``without_model`` writes the summary by rule. Cancelled, it changes nothing."""
@@ -192,7 +198,13 @@ class Compactor:
         self._channel.emit(CompactionStarted(order.trigger, self.size(order.model, path).history))
         outcome = CompactionOutcome("Interrupted.")
         try:
-            outcome = await self._compact(order, without_model=without_model)
+            try:
+                outcome = await self._compact(order, without_model=without_model)
+            except UserFacingError:
+                raise
+            except Exception:  # a defect of the engine must not leave a session that can never be compacted again
+                log.exception("the compaction failed; one by rule stands in")
+                outcome = self._compact_plainly(order)
         finally:
             self._channel.emit(CompactionEnded(outcome.problem, outcome.steps, order.trigger))
         if not outcome.refused:
@@ -231,7 +243,7 @@ class Compactor:
         path = self._session.active_path()
         text = draft.summary if summary is None else summary
         measures, overhead = self._measures(draft.order.model), self._overhead(draft.order.model, path)
-        weighed = await asyncio.to_thread(plan_commit, path, draft.plan, text, measures, draft.size, overhead)
+        weighed = await in_thread(plan_commit, path, draft.plan, text, measures, draft.size, overhead)
         if draft.as_planned and isinstance(weighed, Commit) and set(weighed.steps) - {PRUNED}:
             return Refusal(RefusalReason.NO_PROGRESS, "More has to go than was summarised.")
         return weighed
@@ -274,6 +286,28 @@ class Compactor:
             CompactionOutcome(commit.message) if isinstance(commit, Refusal) else CompactionOutcome(steps=commit.steps)
         )
 
+    def _compact_plainly(self, order: CompactionOrder) -> CompactionOutcome:
+        """Commit a compaction without a model and with as little of the engine as possible."""
+        path = self._session.active_path()
+        size = self.size(order.model, path)
+        rules = self._ports.settings.for_model(order.model).compaction
+        plain = PlainOrder(
+            order.trigger,
+            keep=rules.keep_recent_tokens(size.budget),
+            summary=rules.summary_tokens(size.budget),
+            boundary=order.boundary,
+        )
+        measures = self._measures(order.model)
+        before = measures.size_of(path)
+        for entry in plain_compactions(resolve(path), plain, measures.text, self._templates):
+            after = measures.size_of(provisional(path, [entry]))
+            if after >= before or (order.trigger != "manual" and after > size.budget * rules.target_of_budget):
+                continue
+            self._append([entry.model_copy(update={"tokens_before": before, "tokens_after": after})])
+            self._channel.emit(Notice(_PLAIN, "warning"))
+            return CompactionOutcome(steps=("by rule",))
+        return CompactionOutcome("The compaction failed (the log has the details), and there is little to leave out.")
+
     async def why_hopeless(self, plan: CompactionPlan, order: CompactionOrder) -> str:
         """Return why not even the shortest summary would help, "" when one may: nobody pays for it then."""
         weighed = await self.forecast(plan, order, _SHORTEST)
@@ -285,7 +319,7 @@ class Compactor:
         if not cancelled and (refusal.prunes or order.trigger != "manual"):
             path, settings = self._session.active_path(), self._ports.settings.for_model(order.model)
             measures, size = self._measures(order.model), self.size(order.model, path)
-            commit = await asyncio.to_thread(plan_cuts, path, refusal, settings, measures, size, order.trigger)
+            commit = await in_thread(plan_cuts, path, refusal, settings, measures, size, order.trigger)
             if isinstance(commit, Commit) and path[-1].id == self._session.leaf:
                 self._append(commit.entries)
                 return CompactionOutcome(pruned=True, steps=commit.steps)
@@ -317,7 +351,7 @@ class Compactor:
             settings.input if live is not None and model == live.model else "serialised",
             limits,
             live_tokens=read + size.fixed,
-            serialised_tokens=await asyncio.to_thread(serialised_tokens),
+            serialised_tokens=await in_thread(serialised_tokens),
             cache_warm=order.cache_warm,
         )
         calls = SummaryCalls(self._ports.client, model, live, spent=spent)
@@ -331,7 +365,7 @@ class Compactor:
         count = self._ports.directory.counter(order.model).text
         earlier = f"{plan.previous_summary}\n\n" if plan.previous_summary else ""
         summarised, room = (*plan.history, *plan.turn_prefix), plan.summary_tokens - count(earlier)
-        return earlier + await asyncio.to_thread(digest, summarised, room, count)
+        return earlier + await in_thread(digest, summarised, room, count)
 
     async def _provider_item(
         self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost
@@ -393,9 +427,6 @@ def _with_origin(entry: Entry, draft: Draft) -> Entry:
         return entry
     spent = {"model": draft.model, "usage": draft.spent.usage, "cost": draft.spent.cost}
     return entry.model_copy(update=spent)
-
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,14 @@ their decisions. Room is made the cheapest way first: prune old outputs, then su
 """
 
 import asyncio
+import logging
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.attachments import LOOKED_AT, files_back, room_for_files
 from tui_agent.agent.channel import EventChannel, Journal
+from tui_agent.agent.engine import in_thread
 from tui_agent.agent.events import CacheMissed, Notice
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import AgentPorts
@@ -84,6 +86,8 @@ if TYPE_CHECKING:
     from tui_agent.agent.compactor import CompactionOrder, CompactionOutcome, Compactor, PreparedSummary
     from tui_agent.context.compaction import Trigger
 
+
+log = logging.getLogger(__name__)
 
 _ESTIMATE_ERROR = 0.02
 """Share by which an estimate may be off, once a model's tokens are known."""
@@ -434,7 +438,11 @@ class ContextKeeper:
             else settings.prune.wanted_tokens(size.history, size.budget),
             count=counter.entry,
         )
-        return await asyncio.to_thread(plan_prune, view, rules, reason)
+        try:
+            return await in_thread(plan_prune, view, rules, reason)
+        except Exception:  # a defect of the engine must not end the work: a compaction makes room too
+            log.exception("nothing was pruned")
+            return None
 
     async def after_run(self) -> None:
         self._prune_images()

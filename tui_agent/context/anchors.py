@@ -69,8 +69,8 @@ _NAME = LazyPattern(
 )
 _DOTTED = LazyPattern(r"[A-Za-z_$][\w$]*(?:(?:\.|::)[A-Za-z_$][\w$]*)+")
 _NUMBER = LazyPattern(
-    r"(?<![\w.-])\d[\d,]{0,30}(?:\.\d{1,30})?\s?(?:ms|µs|ns|sec(?:onds)?|min(?:utes)?|[KMGT]i?B|kB|bytes|px|%|fps|Hz|tokens|lines)"
-    r"(?![\w-])"
+    r"(?<![\w.-])\d[\d,]{0,30}(?:\.\d{1,30})?[ \t\u00a0\u202f]?"
+    r"(?:ms|µs|ns|sec(?:onds)?|min(?:utes)?|[KMGT]i?B|kB|bytes|px|%|fps|Hz|tokens|lines)(?![\w-])"
 )
 _ERROR = LazyPattern(
     r"\b(?:\w*Error|\w*Exception|error|fatal|panic(?:ked)?|FAILED|FAIL|failed|Traceback|cannot|Cannot|not found"

@@ -190,8 +190,11 @@ def _line_of(anchor: Anchor, texts: Mapping[int, str], kept: Sequence[tuple[int,
     start, end = text.rfind("\n", 0, at) + 1, end if end >= 0 else len(text)
     if end - start > LONGEST_LINE:
         # Whatever is further away is not in a sentence that is short enough.
-        start, end = max(start, at - 2 * LONGEST_LINE), min(end, at + len(anchor.text) + 2 * LONGEST_LINE)
-        line = next(sentence for sentence in _SENTENCE.split(text[start:end]) if anchor.text in sentence).strip()
+        start = max(start, at - 2 * LONGEST_LINE)
+        end = min(end, at + len(anchor.text) + 2 * LONGEST_LINE)
+        sentences = _SENTENCE.split(text[start:end])
+        # A name may itself hold the end of a sentence, and then stands in none of them.
+        line = next((sentence.strip() for sentence in sentences if anchor.text in sentence), text[start:end])
     else:
         line = text[start:end].strip()
     return (anchor.entry_id, line) if len(line) <= LONGEST_LINE else None

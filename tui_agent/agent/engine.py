@@ -1,0 +1,23 @@
+"""Runs the pure work of the context engine in threads."""
+
+import asyncio
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a function of the engine in a thread and return its result; raises as it does.
+
+    A StopIteration becomes a RuntimeError: a future refuses it, and whoever awaits would wait for ever.
+    """
+
+    def run() -> T:
+        try:
+            return work(*args, **kwargs)
+        except StopIteration as error:
+            raise RuntimeError(f"{getattr(work, '__name__', 'the engine')} raised StopIteration") from error
+
+    return await asyncio.to_thread(run)

@@ -1,0 +1,136 @@
+"""The compaction of last resort: a digest by rule that uses as little of the engine as possible.
+
+It stands in where planning, summarising or weighing a compaction failed because of a defect, so that a session whose
+texts the engine can't handle still gets room and goes on.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from tui_agent.context.compaction import Trigger
+from tui_agent.context.preserved import CountText, digest, fit
+from tui_agent.context.rendering import pinned_text
+from tui_agent.context.templates import Templates
+from tui_agent.context.view import ContextView, EntryState
+from tui_agent.lazy import dataclass
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    Entry,
+    PinnedText,
+    SummaryDetails,
+    ToolResultEntry,
+    UserEntry,
+)
+from tui_agent.session.path_queries import typed_text
+
+log = logging.getLogger(__name__)
+
+_MESSAGE_SHARE = 0.25
+"""Share of the summary's tokens that each carried message of the user may take."""
+_CARRIED_MESSAGES = 3
+"""Messages of the user that are carried: the first and the newest."""
+NOTHING_LISTED = "(Earlier work is not listed here; recall finds it.)"
+"""The summary where not even a digest could be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainOrder:
+    """A compaction of last resort.
+
+    ``keep`` is the tokens of newest entries to leave as they are, ``summary`` the most tokens of the digest.
+    ``boundary`` is the entry that the summarised part ends before, where a person chose one.
+    """
+
+    trigger: Trigger
+    keep: int
+    summary: int
+    boundary: int | None = None
+
+
+def plain_compactions(
+    view: ContextView, order: PlainOrder, count: CountText, templates: Templates
+) -> list[CompactionEntry]:
+    """Return compactions that may be committed, the one that keeps most first; none where the view is empty."""
+    entries = view.entries
+    cuts = _cuts(entries)
+    if order.boundary is not None:
+        wanted = [at for at in cuts if entries[at].id <= order.boundary][-1:]
+    else:
+        wanted = [_cut_for(entries, cuts, order.keep, count), *cuts[-1:]]
+    places = dict.fromkeys([*(at for at in wanted if at), len(entries)])
+    return [_compaction(view, place, order, count, templates) for place in places if place]
+
+
+def _cuts(entries: Sequence[Entry]) -> list[int]:
+    """Return the places where the kept part may begin: messages that part no call from its result."""
+    found: list[int] = []
+    waiting: set[str] = set()
+    for at, entry in enumerate(entries):
+        if isinstance(entry, AssistantEntry):
+            found.append(at)
+            waiting = {call.call_id for call in entry.tool_calls}
+        elif isinstance(entry, ToolResultEntry):
+            waiting.discard(entry.call_id)
+        elif isinstance(entry, UserEntry) and not waiting:
+            found.append(at)
+    return found
+
+
+def _cut_for(entries: Sequence[Entry], cuts: Sequence[int], keep: int, count: CountText) -> int:
+    """Return the earliest place after which at most ``keep`` tokens stand, 0 where there is none."""
+    best = 0
+    end = len(entries)
+    for at in reversed(cuts):
+        keep -= sum(count(entry.model_dump_json()) for entry in entries[at:end])
+        if keep < 0:
+            break
+        best = at
+        end = at
+    return best
+
+
+def _compaction(
+    view: ContextView, place: int, order: PlainOrder, count: CountText, templates: Templates
+) -> CompactionEntry:
+    former = view.compaction
+    dropped = view.entries[:place]
+    earlier = fit(former.summary, order.summary // 3, count) if former is not None else ""
+    lines = _digest(dropped, order.summary - count(earlier), count)
+    details = former.details if former is not None else SummaryDetails()
+    carried = {
+        "user_messages": _messages(dropped, details.user_messages, order, count),
+        "pinned": _pinned(view, dropped, templates),
+    }
+    return CompactionEntry(
+        summary="\n\n".join(filter(None, [earlier, lines])) or NOTHING_LISTED,
+        first_kept_id=view.entries[place].id if place < len(view.entries) else None,
+        tokens_before=0,
+        tokens_after=0,
+        trigger=order.trigger,
+        details=details.model_copy(update=carried),
+    )
+
+
+def _digest(entries: Sequence[Entry], room: int, count: CountText) -> str:
+    try:
+        return digest(entries, room, count)
+    except Exception:  # this is what stands in when the engine fails: it may not fail with it
+        log.exception("no digest of the entries")
+        return ""
+
+
+def _messages(dropped: Sequence[Entry], earlier: Sequence[str], order: PlainOrder, count: CountText) -> tuple[str, ...]:
+    typed = [entry for entry in dropped if isinstance(entry, UserEntry) and entry.synthetic is None]
+    room = round(order.summary * _MESSAGE_SHARE)
+    texts = [fit(f"#{entry.id} {typed_text(entry.parts)}", room, count) for entry in typed]
+    whole = [text for text in (*earlier, *texts) if text]
+    return tuple(dict.fromkeys([*whole[:1], *whole[1:][-_CARRIED_MESSAGES + 1 :]]))
+
+
+def _pinned(view: ContextView, dropped: Sequence[Entry], templates: Templates) -> tuple[PinnedText, ...]:
+    pins = {pin.id: pin for pin in view.pinned}
+    for entry in dropped:
+        if view.state(entry.id) is EntryState.PINNED:
+            pins[entry.id] = pinned_text(entry, templates)
+    return tuple(pins[entry_id] for entry_id in sorted(pins))
