@@ -5,7 +5,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import command_line
 
@@ -161,6 +161,48 @@ def _either(names: tuple[str, ...]) -> str:
     return " or ".join(f"`{name}`" for name in names)
 
 
+def environment() -> str:
+    """Return the table of the environment: what each kind of program that is started gets."""
+    from tui_agent.isolation import CODE_VARIABLES
+    from tui_agent.processes.environment_table import LEFT_OUT, PASSED, TABLE, Reader, Row
+
+    def cell(fate: str) -> str:
+        return {PASSED: "yes", LEFT_OUT: "–"}.get(fate) or f"`{fate}`"
+
+    readers = get_args(Reader)
+
+    def cells(row: Row) -> list[str]:
+        fates = [getattr(row, reader) for reader in readers]
+        # The sandbox passes on what commands have.
+        fates[-1] = row.commands if row.sandbox == PASSED else LEFT_OUT
+        return [cell(fate) for fate in fates]
+
+    rows = [(_code(*row.names), *cells(row), row.why) for row in TABLE]
+    head = ("variables", "own git", "model host", "MCP servers", "commands, hooks", "in the sandbox", "why")
+    return f"""# The environment
+
+Which of the variables it was started with the program passes on. A value in a cell is what is given instead. Variables
+without a row reach servers, commands and hooks unless their name or value looks like a
+[secret](../permissions.md#secrets); `[sandbox] env` lets a variable into commands whatever it is. Your editor gets
+everything.
+
+{_table(head, rows)}
+
+## The program itself
+
+`tui-agent` starts Python so that it heeds neither Python's variables nor the working directory: modules are loaded from
+where the program is installed, and nothing of a project runs in it. That holds for all `PYTHON…` variables; those by
+which Python loads code are
+{_code(*CODE_VARIABLES)}.
+Commands keep them.
+
+`python -m tui_agent` begins anew in the same way where one of them is set. What Python loads before any program is out
+of its reach: a `sitecustomize.py` that `PYTHONPATH` leads to, and a `tui_agent` in the working directory. Use the
+command, or `python -E -P -m tui_agent`. What the system's own loader obeys, such as `LD_PRELOAD`, `LD_LIBRARY_PATH` and
+`OPENSSL_CONF`, holds for every program.
+"""
+
+
 def options() -> str:
     """Return the options of the command line and of its subcommands."""
     from tui_agent.cli.arguments import whole_parser
@@ -192,6 +234,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "options": options,
     "events": events,
     "providers": providers,
+    "environment": environment,
 }
 
 

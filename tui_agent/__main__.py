@@ -1,12 +1,16 @@
 """Starts the program: ``python -m tui_agent`` and the ``tui-agent`` command."""
 
-import gc
 import sys
-import threading
+
+from tui_agent.isolation import isolate_program
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    isolate_program()
+    import gc
+    import threading
+
     from tui_agent.cli.main import run
 
     code = run(sys.argv[1:])

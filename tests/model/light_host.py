@@ -6,9 +6,17 @@ The stand-in asks a server that speaks OpenAI's format and passes its stream on:
 import json
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
-LIGHT_COMMAND = (sys.executable, "-P", "-c", "from tests.model.light_host import main; main()")
+ROOT = Path(__file__).parents[2]
+LIGHT_COMMAND = (
+    sys.executable,
+    "-E",
+    "-P",
+    "-c",
+    f"import sys; sys.path.append({str(ROOT)!r}); from tests.model.light_host import main; main()",
+)
 
 
 class UnsupportedParamsError(Exception):

@@ -209,7 +209,8 @@ async def test_stray_output_of_libraries_does_not_reach_the_lines() -> None:
     """The host's own stdout is not where its lines go."""
     script = "import tui_agent.model.hosted.host as host\nhost.load = lambda: print('stray', flush=True)\nhost.main()\n"
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, "-P", "-c", script], env=host_environment(os.environ), **pipes) as process:
+    environment = {**host_environment(os.environ), "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-P", "-c", script], env=environment, **pipes) as process:
         first = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), 60)
 
     assert json.loads(first) == [lines.HOST, [lines.READY]]
@@ -243,7 +244,7 @@ def test_litellm_comes_quietly_without_a_tokenizer_and_not_from_the_working_dire
     (tmp_path / "litellm.py").write_text("raise SystemExit('imported from the working directory')")
     (tmp_path / ".env").write_text("OPENAI_BASE_URL=from-dotenv")
     done = subprocess.run(
-        [*link.COMMAND[: link.COMMAND.index("-m")], "-c", LOADED],
+        [sys.executable, "-P", "-c", LOADED],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=500,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip

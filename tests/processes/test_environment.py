@@ -1,9 +1,16 @@
 """What child processes are told."""
 
+import os
+import subprocess
+from collections.abc import Mapping
+
 import pytest
 
 from tests.support.tooling import Workspace
-from tui_agent.processes.environment import SafeEnvironment, command_environment
+from tui_agent.model.hosted.link import host_environment
+from tui_agent.processes.environment import SafeEnvironment, command_environment, holds_secret, server_environment
+from tui_agent.processes.environment_table import LEFT_OUT, PASSED, TABLE, Row, without_left_out
+from tui_agent.processes.own_programs import bare_environment
 from tui_agent.secret_detector import is_secret_name
 from tui_agent.tools.bash import BashTool
 
@@ -91,3 +98,47 @@ async def test_a_command_is_told_of_secrets_it_may_have_missed(space: Workspace,
     assert told in output
     assert ("sandbox.env" in output) == bool(told)
     assert "hunter2" not in output
+
+
+def as_the_row_says(row: Row, fate: str, given: Mapping[str, str], found: Mapping[str, str]) -> bool:
+    """Whether a reader has of a row's variables what its cell says; a list of hosts may have become longer."""
+    if fate == LEFT_OUT:
+        return not given.keys() & found.keys()
+    if fate == PASSED:
+        return all(found[name].startswith(value) for name, value in given.items())
+    return all(found[name] == fate for name in row.names)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.names[0])
+def test_each_row_of_the_table_holds(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {name.replace("*", "TIME"): "/given" for name in row.names}
+    # What looks like a secret is withheld from servers whatever the row says.
+    harmless = {name: value for name, value in given.items() if not holds_secret(name, value)}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert as_the_row_says(row, row.own, given, bare_environment())
+    assert as_the_row_says(row, row.host, given, host_environment(os.environ))
+    assert as_the_row_says(row, row.servers, harmless, server_environment(os.environ))
+    assert as_the_row_says(row, row.commands, given, command_environment(os.environ))
+    assert as_the_row_says(row, row.sandbox, given, without_left_out("sandbox", os.environ))
+    assert row.why.endswith(".")
+
+
+def test_a_variable_is_in_one_row_of_the_table() -> None:
+    names = [name for row in TABLE for name in row.names]
+    assert len(names) == len(set(names))
+
+
+def test_what_git_calls_local_to_a_repository_reaches_no_command() -> None:
+    """Started from a hook in a linked worktree, a commit of the model's would land on the user's branch."""
+    asked = subprocess.run(["git", "rev-parse", "--local-env-vars"], capture_output=True, text=True, check=True)
+    local = dict.fromkeys(asked.stdout.split(), "/elsewhere")
+    assert {"GIT_DIR", "GIT_INDEX_FILE"} <= local.keys()
+    assert not local.keys() & (command_environment(local).keys() | server_environment(local).keys())
+
+
+def test_what_the_user_wants_passed_on_is_passed_on_whatever_the_table_says() -> None:
+    environ = SafeEnvironment({"GIT_CONFIG_COUNT": "1", "BASH_ENV": "x"}, ["GIT_CONFIG_COUNT"])
+    found = command_environment(environ)
+    assert found["GIT_CONFIG_COUNT"] == "1"
+    assert "BASH_ENV" not in found

@@ -280,6 +280,7 @@ def test_a_head_that_is_no_reference_tells_nothing(attack: Attack, tmp_path: Pat
 
 
 STARTERS = {
+    "isolation.py": "this program anew",
     "model/hosted/link.py": "the model host",
     "files/own_git.py": "git",
     "processes/process.py": "a command of the model or the user, a hook, and the watcher",

@@ -19,7 +19,7 @@ from tui_agent.agent.mcp.settings import (
 from tui_agent.config import Config, ConfigError, config_path, load_config, read_table
 from tui_agent.files.own_git import find_project
 from tui_agent.paths import data_dir, log_dir
-from tui_agent.processes.environment import SafeEnvironment, own
+from tui_agent.processes.environment import SafeEnvironment, server_environment
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.trust import PinnedFiles, ProjectState, TrustStore, named_files, project_config, project_state
 
@@ -115,7 +115,7 @@ class Extensions:
     def _new_hub(self, find: Callable[[], FoundServers], patience: Timeouts | None = None) -> McpHub:
         around = ConnectionContext(
             os.environ,
-            SafeEnvironment(own(os.environ)),
+            server_environment(os.environ),
             log_dir(),
             data_dir() / "mcp",
             self._sandbox,

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from tui_agent.lazy import LazyPattern
+from tui_agent.processes.environment_table import without_left_out
 
 MAX_NAMED = 6
 """Variables that are named in a result."""
@@ -22,35 +23,6 @@ MARK = "TUI_AGENT_CALL"
 OWN = "own"
 """The mark of processes this program starts for itself: they are left alone when a call's processes are ended."""
 
-_NONINTERACTIVE = {
-    "TERM": "dumb",
-    "NO_COLOR": "1",
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-    "GH_PAGER": "cat",
-    "MANPAGER": "cat",
-    "SYSTEMD_PAGER": "cat",
-    "GIT_EDITOR": "true",
-    "EDITOR": "true",
-    "VISUAL": "true",
-    "GIT_SEQUENCE_EDITOR": "true",
-    "GIT_MERGE_AUTOEDIT": "no",
-    "GIT_TERMINAL_PROMPT": "0",
-    # Without a terminal ssh would open a window.
-    "SSH_ASKPASS_REQUIRE": "never",
-    "GH_PROMPT_DISABLED": "1",
-    "DEBIAN_FRONTEND": "noninteractive",
-    # A check for a newer version needs approval for a host that the build does without.
-    "NO_UPDATE_NOTIFIER": "1",
-    "npm_config_update_notifier": "false",
-    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    # A pipe makes Python hold back its output; without this an error precedes its context.
-    "PYTHONUNBUFFERED": "1",
-}
-_ABOUT_THE_SCREEN = frozenset({"COLUMNS", "LINES", "COLORTERM", "FORCE_COLOR", "CLICOLOR_FORCE", "TERM_PROGRAM"})
-_MISLEADING = frozenset({"CDPATH", "GLOBIGNORE", "GREP_OPTIONS", "RIPGREP_CONFIG_PATH"})
-"""Let a command reach or do something else than its words say, by which it was judged."""
-
 
 class SafeEnvironment(Mapping[str, str]):
     """An environment without the variables that hold secrets, by their names or by their values.
@@ -61,7 +33,7 @@ class SafeEnvironment(Mapping[str, str]):
     def __init__(self, environ: Mapping[str, str], keep: Iterable[str] = ()) -> None:
         """Take an environment; names in ``keep`` are passed on whatever they look like."""
         self._environ = dict(environ)
-        self._keep = frozenset(keep)
+        self.keep = frozenset(keep)
 
     def __getitem__(self, name: str) -> str:
         return self._passed[name]
@@ -79,7 +51,7 @@ class SafeEnvironment(Mapping[str, str]):
     @cached_property
     def _passed(self) -> dict[str, str]:
         return {
-            name: value for name, value in self._environ.items() if name in self._keep or not holds_secret(name, value)
+            name: value for name, value in self._environ.items() if name in self.keep or not holds_secret(name, value)
         }
 
 
@@ -108,8 +80,13 @@ def withheld_from(environment: Mapping[str, str], command: str, output: str, *, 
 
 def command_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a command nobody watches: no pager, editor, colour or question."""
-    kept = {name: value for name, value in environ.items() if name not in _ABOUT_THE_SCREEN | _MISLEADING}
-    return kept | _NONINTERACTIVE
+    keep = environ.keep if isinstance(environ, SafeEnvironment) else ()
+    return without_left_out("commands", environ, keep)
+
+
+def server_environment(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment of an MCP server, before what its settings add."""
+    return SafeEnvironment(own(without_left_out("servers", environ)))
 
 
 def own(environment: Mapping[str, str]) -> dict[str, str]:

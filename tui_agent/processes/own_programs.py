@@ -11,9 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.processes.environment import own
-
-_PASSED = frozenset({"LANG", "LANGUAGE", "TZ", "TMPDIR", "SYSTEMROOT"})
-"""Variables passed on beside ``LC_*``."""
+from tui_agent.processes.environment_table import chosen_for
 
 MEMORY_KILOBYTES = 1024 * 1024
 
@@ -50,8 +48,7 @@ def search_path(environ: Mapping[str, str] | None = None, outside: Path | None =
 
 def bare_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return an environment without keys, settings and the user's home directory, and ``more``."""
-    passed = {name: value for name, value in os.environ.items() if name in _PASSED or name.startswith("LC_")}
-    return own({**passed, "PATH": search_path(), "HOME": os.devnull, **(more or {})})
+    return own({**chosen_for("own", os.environ), "PATH": search_path(), **(more or {})})
 
 
 def limited(*command: str) -> list[str]:

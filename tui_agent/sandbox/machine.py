@@ -114,12 +114,6 @@ TOOLCHAINS = (
 TOOLCHAIN_VARIABLES = frozenset({"PATH", "XDG_CACHE_HOME", *_WHOLE, *(known.variable for known in TOOLCHAINS)})
 """Environment variables that say where toolchains are."""
 
-DROPPED_VARIABLES = frozenset({
-    "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DISPLAY",
-    "WAYLAND_DISPLAY", "XAUTHORITY", "DOCKER_HOST", "CONTAINER_HOST", "TMUX", "TMUX_TMPDIR",
-})  # fmt: skip
-"""Name sockets that are not there inside."""
-
 
 @dataclass(frozen=True, slots=True)
 class Machine:

@@ -24,6 +24,7 @@ from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
+from tui_agent.processes.environment_table import without_left_out
 from tui_agent.sandbox.change_policy import JudgedChanges, ProjectFacts, WorkedOnItself, judge, lacking, named
 from tui_agent.sandbox.detection import SandboxState, find_sandbox, system_mounts, why_not
 from tui_agent.sandbox.layer import (
@@ -51,13 +52,7 @@ from tui_agent.sandbox.layout import (
     landlock_specification,
     seatbelt_profile,
 )
-from tui_agent.sandbox.machine import (
-    DROPPED_VARIABLES,
-    TOOLCHAIN_VARIABLES,
-    TOOLCHAINS,
-    Machine,
-    scan_machine,
-)
+from tui_agent.sandbox.machine import TOOLCHAIN_VARIABLES, TOOLCHAINS, Machine, scan_machine
 from tui_agent.sandbox.network import Gateway, SessionNetwork, make_network, proxy_environment
 from tui_agent.sandbox.plan import CLOSED, EMPTY, HOME, TEMPORARY, SandboxFolders, ViewPlan
 from tui_agent.sandbox.project_scan import MAX_ENTRIES, NEVER_KEPT, OUTPUT_DIRECTORIES, ProjectScan, scan_project
@@ -610,7 +605,7 @@ class Sandbox:
 
     def _environment(self, environ: Mapping[str, str], root: Path) -> dict[str, str]:
         """Return the environment inside: without variables that name sockets outside, with writable caches."""
-        found = {name: value for name, value in environ.items() if name not in DROPPED_VARIABLES}
+        found = without_left_out("sandbox", environ)
         found["GIT_OPTIONAL_LOCKS"] = "0"
         if self.state.kind == "bubblewrap":
             found["TMPDIR"] = "/tmp"  # noqa: S108 - the sandbox's own

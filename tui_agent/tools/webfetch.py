@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import json
 import re
-import sys
 from typing import ClassVar
 
 from tui_agent.errors import ToolError
+from tui_agent.isolation import isolated_module
 from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.environment import SafeEnvironment, own
@@ -137,7 +137,7 @@ async def _text(page: WebPage, context: ToolContext) -> str:
 async def _markdown(html: str, address: WebAddress, context: ToolContext) -> str:
     """Convert in another process: a large page takes seconds, and the screen must not wait for it."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", "tui_agent.web.markdown", str(address),
+        *isolated_module("tui_agent.web.markdown", str(address)),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
         env=own(SafeEnvironment(context.environment)), start_new_session=True,
     )  # fmt: skip

@@ -11,9 +11,11 @@ from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from typing import Any
 
+from tui_agent.isolation import isolated_module
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.lines import Event, LineReader
 from tui_agent.processes.environment import own
+from tui_agent.processes.environment_table import chosen_for
 
 log = logging.getLogger(__name__)
 
@@ -22,16 +24,10 @@ _LOG_LIMIT = 1 << 20
 _EXIT_GRACE_SECONDS = 2.0
 """Seconds the process gets to end on its own."""
 
-_PASSED = {
-    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE",
-    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy",
-    "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "CLOUDSDK_CONFIG",
-}  # fmt: skip
 _LOOPBACK = "localhost,127.0.0.1,::1"
 
-COMMAND = (sys.executable, "-P", "-m", "tui_agent.model.hosted.host")
-"""The command of a host; -P keeps the working directory out of the import path."""
+COMMAND = isolated_module("tui_agent.model.hosted.host")
+"""The command of a host."""
 
 
 def is_installed() -> bool:
@@ -52,11 +48,10 @@ class HostGoneError(Exception):
 
 def host_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a model host: nothing secret, keys come with each request."""
-    kept = {name: value for name, value in environ.items() if name in _PASSED or name.startswith("LC_")}
+    kept = chosen_for("host", environ)
     for name in ("NO_PROXY", "no_proxy"):
         # Servers on this machine are never behind the proxy.
         kept[name] = f"{environ[name]},{_LOOPBACK}" if environ.get(name) else _LOOPBACK
-    kept["PYTHONPATH"] = str(Path(__file__).parents[3])
     return own(kept)
 
 

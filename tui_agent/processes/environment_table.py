@@ -1,0 +1,152 @@
+"""The table of the environment: which variables reach the programs that are started, and why.
+
+A variable that has no row reaches servers, commands and hooks if it looks like no secret. The program's own helpers get
+none but those of the rows that say so. The user's editor gets everything: it is the user's own program.
+"""
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from tui_agent.isolation import CODE_VARIABLES
+from tui_agent.lazy import dataclass
+
+Reader = Literal["own", "host", "servers", "commands", "sandbox"]
+"""What gets an environment: git and ripgrep for the program's own sake, the model host, MCP servers, commands, hooks,
+and those of the commands that run in the sandbox."""
+
+PASSED = "passed on"
+LEFT_OUT = "left out"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What becomes of some variables. Other texts than `PASSED` and `LEFT_OUT` are the value a reader gets."""
+
+    names: tuple[str, ...]
+    """``*`` stands for any letters."""
+    why: str
+    own: str = LEFT_OUT
+    host: str = LEFT_OUT
+    servers: str = PASSED
+    commands: str = PASSED
+    sandbox: str = PASSED
+    """Of what commands have, the part that commands in the sandbox have."""
+
+    def has(self, name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in self.names)
+
+
+def _left_out(names: str, why: str) -> Row:
+    return Row(tuple(names.split()), why, servers=LEFT_OUT, commands=LEFT_OUT)
+
+
+def _for_commands(value: str, names: str, why: str) -> Row:
+    return Row(tuple(names.split()), why, commands=value)
+
+
+TABLE = (
+    Row(
+        ("LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"),
+        "How texts and times are read and written, and where temporary files go.",
+        own=PASSED,
+        host=PASSED,
+    ),
+    Row(("PATH",), "For the program's own sake only its absolute places count.", own=PASSED, host=PASSED),
+    Row(
+        ("HOME",),
+        "The user's settings of git must not change what the program reads.",
+        own="/dev/null",
+        host=PASSED,
+    ),
+    Row(("USER", "LOGNAME"), "Providers' libraries look up the user.", host=PASSED),
+    Row(
+        ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"),
+        "The certificates a company trusts.",
+        host=PASSED,
+    ),
+    Row(
+        ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+        "The proxies of the network. Commands in the sandbox get that of the sandbox instead.",
+        host=PASSED,
+    ),
+    Row(
+        ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "CLOUDSDK_CONFIG"),
+        "Where providers' libraries find logins.",
+        host=PASSED,
+    ),
+    Row(CODE_VARIABLES, "Python loads code by them: the program and its helpers heed none, commands do."),
+    _left_out(
+        "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES "
+        "GIT_PREFIX GIT_INTERNAL_SUPER_PREFIX GIT_IMPLICIT_WORK_TREE GIT_SHALLOW_FILE GIT_GRAFT_FILE "
+        "GIT_NO_REPLACE_OBJECTS GIT_REPLACE_REF_BASE GIT_CONFIG GIT_CONFIG_PARAMETERS GIT_CONFIG_COUNT "
+        "GIT_NAMESPACE GIT_QUARANTINE_PATH GIT_REFLOG_ACTION",
+        "Of the git whose hook started the program: git of a command would write into that repository.",
+    ),
+    _left_out(
+        "MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES MAKE_TERMOUT MAKE_TERMERR",
+        "Of the make that started the program: make of a command would take over its options.",
+    ),
+    _left_out("BASH_ENV ENV SHELLOPTS BASHOPTS", "The shell would run a file, or read commands in another way."),
+    _left_out(
+        "CDPATH GLOBIGNORE GREP_OPTIONS RIPGREP_CONFIG_PATH "
+        "GIT_LITERAL_PATHSPECS GIT_GLOB_PATHSPECS GIT_NOGLOB_PATHSPECS GIT_ICASE_PATHSPECS",
+        "A command would reach or do something else than its words say, by which it was judged.",
+    ),
+    Row(
+        ("COLUMNS", "LINES", "COLORTERM", "FORCE_COLOR", "CLICOLOR_FORCE", "TERM_PROGRAM", "GIT_PAGER_IN_USE"),
+        "About the screen, which commands don't have.",
+        commands=LEFT_OUT,
+    ),
+    Row(("SSH_ASKPASS", "SUDO_ASKPASS"), "They would open a window and wait.", commands=LEFT_OUT),
+    _for_commands("dumb", "TERM", "There is no terminal."),
+    _for_commands("1", "NO_COLOR", "Colours are noise in a result."),
+    _for_commands(
+        "cat",
+        "PAGER GIT_PAGER GH_PAGER MANPAGER SYSTEMD_PAGER AWS_PAGER BAT_PAGER DELTA_PAGER PSQL_PAGER",
+        "Nobody turns pages.",
+    ),
+    _for_commands(
+        "true",
+        "EDITOR VISUAL GIT_EDITOR GIT_SEQUENCE_EDITOR HGEDITOR SVN_EDITOR KUBE_EDITOR",
+        "Nobody edits: a text is taken as it is.",
+    ),
+    _for_commands("no", "GIT_MERGE_AUTOEDIT", "A merge takes its message as it is."),
+    _for_commands("0", "GIT_TERMINAL_PROMPT", "Git fails where it would ask."),
+    _for_commands("never", "SSH_ASKPASS_REQUIRE", "Without a terminal ssh would open a window."),
+    _for_commands("1", "GH_PROMPT_DISABLED", "The gh command fails where it would ask."),
+    _for_commands("noninteractive", "DEBIAN_FRONTEND", "Packages are installed without questions."),
+    _for_commands("1", "NO_UPDATE_NOTIFIER PIP_DISABLE_PIP_VERSION_CHECK", "A look for updates is a host to approve."),
+    _for_commands("false", "npm_config_update_notifier", "A look for updates is a host to approve."),
+    _for_commands("1", "PYTHONUNBUFFERED", "Python holds back what it writes to a pipe: errors would come too early."),
+    Row(
+        (
+            "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO",
+            "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DOCKER_HOST", "CONTAINER_HOST", "TMUX", "TMUX_TMPDIR",
+        ),
+        "They name sockets that are not in the sandbox.",
+        sandbox=LEFT_OUT,
+    ),
+)  # fmt: skip
+"""A variable is in one row."""
+
+
+def chosen_for(reader: Reader, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return of an environment what the rows pass to a reader that gets nothing else."""
+    passed = [row for row in TABLE if getattr(row, reader) == PASSED]
+    kept = {name: value for name, value in environ.items() if any(row.has(name) for row in passed)}
+    return kept | _values_for(reader)
+
+
+def without_left_out(reader: Reader, environ: Mapping[str, str], keep: Iterable[str] = ()) -> dict[str, str]:
+    """Return an environment without what the rows keep from a reader; names in ``keep`` are passed on."""
+    left_out = {name for row in TABLE if getattr(row, reader) == LEFT_OUT for name in row.names} - set(keep)
+    return {name: value for name, value in environ.items() if name not in left_out} | _values_for(reader)
+
+
+def _values_for(reader: Reader) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for row in TABLE:
+        if (fate := getattr(row, reader)) not in {PASSED, LEFT_OUT}:
+            values |= dict.fromkeys(row.names, fate)
+    return values
