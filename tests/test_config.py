@@ -110,7 +110,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_rule_of_a_session_is_kept_beside_those_there_are(path: Path) -> None:
     path.write_text('model = "a/b"\n[permissions]\nbash = "ask"\n')
     assert write_rule(Rule("bash", "git commit *", Action.ALLOW, "session"), path.parent) is None
-    assert write_rule(Rule("bash", "rm *.tmp", Action.ALLOW, "session", literal=True), path.parent) is None
+    assert write_rule(Rule("bash", "rm *.tmp", Action.ALLOW, "session", syntax="literal"), path.parent) is None
     assert permissions(path) == {"bash": {"*": "ask", "git commit *": "allow", "rm [*].tmp": "allow"}}
     assert load_config(path, {}).config.model == "a/b"
 

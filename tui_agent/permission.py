@@ -20,6 +20,7 @@ class Permission(StrEnum):
     TOOL = "tool"
     """A function of a tool file."""
     TASK = "task"
+    SKILL = "skill"
     EXTERNAL_DIRECTORY = "external_directory"
     DOOM_LOOP = "doom_loop"
 

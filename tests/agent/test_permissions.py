@@ -119,7 +119,7 @@ def test_files_that_rule_the_program_ask_even_where_edits_are_free(path: str) ->
     assert decide_in_mode(request, DEFAULT_RULES, "auto-edit").action is Action.ASK
     assert action(request, Rule("edit", "*", Action.ALLOW, "project")) is Action.ASK
     assert action(request, Rule("edit", path, Action.ALLOW, "user")) is Action.ALLOW
-    assert always(request) == (Rule("edit", path, Action.ALLOW, "session", literal=True),)
+    assert always(request) == (Rule("edit", path, Action.ALLOW, "session", syntax="literal"),)
 
 
 def test_a_project_or_an_answer_never_lifts_what_the_user_denies_and_a_flag_does() -> None:

@@ -10,7 +10,8 @@ from typing import Any, Literal, cast, get_args
 
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, load_all
 from tui_agent.agent.knowledge.folders import Folder, Folders
-from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, rules_from_table
+from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, Source, rules_from_table
+from tui_agent.agent.programs.tool_rules import ToolList, allowed_tools, denied_tools
 from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission
 from tui_agent.session.effort import Effort
@@ -21,14 +22,35 @@ FILE_BYTES = 64 * 1024
 
 AgentMode = Literal["primary", "subagent", "all"]
 
+_FIELDS = frozenset(
+    [
+        "name",
+        "description",
+        "mode",
+        "prompt",
+        "model",
+        "effort",
+        "tools",
+        "disallowedTools",
+        "permissions",
+        "permission",
+        "max-steps",
+        "steps",
+        "maxTurns",
+        "disable",
+        "color",
+    ]
+)
+"""Fields of an agent's file that act, or that nobody misses."""
+
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
     """One kind of agent.
 
     ``prompt`` replaces the agent prompt, None keeps it. ``model`` and ``effort`` None are the conversation's.
-    ``tools`` are names or globs, None is every tool. ``rules`` come after the user's own; a project's agent can only
-    deny. ``max_steps`` None is the setting's.
+    ``tools`` are names or globs, None is every tool; those in ``without`` are never had. ``rules`` come after the
+    user's own; a project's agent can only deny. ``max_steps`` None is the setting's.
     """
 
     name: str
@@ -38,10 +60,13 @@ class AgentSpec:
     model: str | None = None
     effort: Effort | None = None
     tools: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     max_steps: int | None = None
     origin: str = ""
     """Where its file is, "" for a built-in one."""
+    unused: tuple[str, ...] = ()
+    """Fields of its file that have no effect here."""
 
     @property
     def primary(self) -> bool:
@@ -52,6 +77,8 @@ class AgentSpec:
         return self.mode in {"subagent", "all"}
 
     def allows(self, tool: str) -> bool:
+        if any(fnmatchcase(tool, pattern) for pattern in self.without):
+            return False
         return self.tools is None or any(fnmatchcase(tool, pattern) for pattern in self.tools)
 
     def choose(self, tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
@@ -88,14 +115,20 @@ def load_specs(
     A file of the same name replaces a built-in one; of two the user's own wins. The project's are left out while it is
     not ``trusted``. Unusable files are left out and reported in ``problems``.
     """
-    files, problems = files or FileCache(folders.project), [] if problems is None else problems
-    places = reversed((*folders.of_user("agents"), *folders.of_project("agents", problems)))
-    paths = ((path, place) for place in places for path in place.files("*.md") if not place.of_project or trusted())
-    own = load_all("Agent", lambda path, folder: _spec(path, files, folder), paths, problems)
+    files = files or FileCache(folders.project)
+    problems = [] if problems is None else problems
+    places = (*folders.of_user("agents"), *folders.of_project("agents", problems))
+    acting = [place for place in reversed(places) if not place.of_project or trusted()]
+    paths = [(path, place) for place in acting for path in place.files("**/*.md")]
+
+    def make(path: Path, folder: Folder) -> AgentSpec | None:
+        return _spec(path, files, folder, problems)
+
+    own = load_all("Agent", make, paths, problems)
     return tuple({spec.name: spec for spec in (*builtin_specs(prompt), *own)}.values())
 
 
-def _spec(path: Path, files: FileCache, folder: Folder) -> AgentSpec | None:
+def _spec(path: Path, files: FileCache, folder: Folder, problems: list[str]) -> AgentSpec | None:
     found = files.document(path, FILE_BYTES)
     if found is None:
         return None
@@ -111,12 +144,14 @@ def _spec(path: Path, files: FileCache, folder: Folder) -> AgentSpec | None:
     mode = document.text("mode") or ("all" if folder.whose == "OpenCode" else "subagent")
     if mode not in get_args(AgentMode):
         raise DocumentError(f"mode “{mode}” is none of {', '.join(get_args(AgentMode))}")
+    tools = _tools(document, folder)
+    problems += (f"Agent {name}: {problem}." for problem in tools.problems)
     text = document.text("effort")
     try:
         effort = Effort(text) if text else None  # which knows other programs' names of levels too
     except ValueError:
         raise DocumentError(f"effort “{text}” is none of {', '.join(Effort)}") from None
-    steps = document.text("max-steps") or document.text("steps")
+    steps = document.text("max-steps") or document.text("steps") or document.text("maxTurns")
     if steps and (not steps.isdigit() or int(steps) < 1):
         raise DocumentError(f"max-steps “{steps}” is not a number of steps")
     return AgentSpec(
@@ -126,28 +161,44 @@ def _spec(path: Path, files: FileCache, folder: Folder) -> AgentSpec | None:
         prompt=document.body or None,
         model=document.model(folder.whose),
         effort=effort,
-        tools=_tools(document),
-        rules=_rules(document, folder),
+        tools=None if tools.wanted is None else tools.wanted.names,
+        without=tools.without.names,
+        rules=(*_rules(document, folder), *tools.rules),
         max_steps=int(steps) if steps else None,
         origin=folder.origin,
+        unused=document.unused(_FIELDS),
     )
 
 
-def _tools(document: Document) -> tuple[str, ...] | None:
-    """Return the names of the tools. Other programs' tables of true and false, and lists of denied tools, count."""
+@dataclass(frozen=True, slots=True)
+class _Tools:
+    """The tools of an agent's file: ``wanted`` None is every tool."""
+
+    wanted: ToolList | None
+    without: ToolList
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        limits = () if self.wanted is None else self.wanted.rules
+        return (*limits, *self.without.rules)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        of_wanted = () if self.wanted is None else self.wanted.problems
+        return (*of_wanted, *self.without.problems)
+
+
+def _tools(document: Document, folder: Folder) -> _Tools:
+    """Return the tools an agent may use. Other programs' tables of true and false, and denied tools, count."""
+    source: Source = "project" if folder.of_project else "user"
     value = document.fields.get("tools")
+    denied: object = document.fields.get("disallowedTools") or ()
     if isinstance(value, dict):
-        wanted = [str(name) for name, is_wanted in value.items() if is_wanted is True]
-        denied = {str(name).lower() for name, is_wanted in value.items() if is_wanted is False}
-    else:
-        wanted = [word.lower() for word in document.words("tools") or ()]
-        denied = {word.lower() for word in document.words("disallowedTools") or ()}
-        if value is not None and not wanted:
-            return ()
-    if not denied:
-        return tuple(wanted) or None
-    names = wanted or list(tool_traits())
-    return tuple(name for name in names if not any(fnmatchcase(name, pattern) for pattern in denied))
+        denied = [str(name) for name, is_wanted in value.items() if is_wanted is False]
+        value = [str(name) for name, is_wanted in value.items() if is_wanted is True] or None
+    # An empty list, and one in which nothing is known, allow no tool.
+    wanted = None if value is None else allowed_tools(value, source, own=not folder.whose)
+    return _Tools(wanted, denied_tools(denied, source))
 
 
 def _rules(document: Document, folder: Folder) -> tuple[Rule, ...]:

@@ -107,7 +107,7 @@ class Gate:
         rule = decide_in_mode(need, self.rules(), self._mode_in_force(), tool)
         asks = rule.action is Action.ASK and rule.source == "default"
         if asks and need.permission is Permission.WEBFETCH and is_named(need.pattern, self._said()):
-            return Rule("webfetch", need.pattern, Action.ALLOW, literal=True)
+            return Rule("webfetch", need.pattern, Action.ALLOW, syntax="literal")
         return rule
 
     def _mode_in_force(self) -> str:

@@ -15,8 +15,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path, PurePath
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from tui_agent.files.sensitive import is_sensitive, rules_programs
@@ -25,8 +26,15 @@ from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.sandbox.view import Grants, View, Writes
 from tui_agent.tools.registry import BUILTIN
 
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
 Source = Literal["default", "user", "project", "here", "session", "flag"]
 """Where a rule is from, weak to strong. ``here`` is the user's own for this project."""
+
+RuleSyntax = Literal["glob", "literal", "gitignore", "domain"]
+"""How a pattern is read: as a glob, as it stands, as a line of ``.gitignore`` from the project's root (``//`` begins an
+absolute path), or as the host of an address."""
 
 STORED: dict[Source, str] = {
     "default": "built in",
@@ -54,7 +62,10 @@ class RuleError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``permission`` (or the name of a tool) and ``pattern`` may be globs; ``literal`` takes the pattern as it stands.
+    """``permission`` (or the name of a tool) and ``pattern`` may be globs; ``syntax`` says how the pattern is read.
+
+    The rule does not apply to what one of the patterns in ``unless`` matches. ``origin`` is the file and line that
+    another program's rule stands in.
 
     Two endings mean a little more than a glob: ``git status *`` is also ``git status`` without arguments, and
     ``/srv/data/*`` is also the directory itself.
@@ -64,7 +75,9 @@ class Rule:
     pattern: str
     action: Action
     source: Source = "default"
-    literal: bool = False
+    syntax: RuleSyntax = "glob"
+    unless: tuple[str, ...] = ()
+    origin: str = ""
 
     def matches(self, need: PermissionNeed, tool: str = "") -> bool:
         """Whether the rule applies to a tool's need.
@@ -76,29 +89,57 @@ class Rule:
             return False
         named = self.action is Action.ALLOW and need.permission is not Permission.NETWORK
         texts = (need.pattern,) if named else (need.pattern, *need.aliases)
-        return any(self._fits(text, need.permission) for text in texts)
+        return any(self._fits(text, self.pattern, need) for text in texts) and not self._spares(need)
 
     def names_tool(self, tool: str) -> bool:
         """Whether the rule names a tool. ``read`` and others are permissions, whatever tools are called."""
         return bool(tool) and self.permission not in set(Permission) and fnmatchcase(tool, self.permission)
 
-    def _fits(self, text: str, permission: Permission) -> bool:
-        if self.literal:
-            return text == self.pattern
-        if self.pattern == "*":
+    def _spares(self, need: PermissionNeed) -> bool:
+        """Whether a need is one of the exceptions; a command that can't be understood is none."""
+        return not need.unclear and any(self._fits(need.pattern, pattern, need) for pattern in self.unless)
+
+    def _fits(self, text: str, pattern: str, need: PermissionNeed) -> bool:
+        if pattern == "*" and self.syntax != "literal":
             return True
-        if permission is Permission.EXTERNAL_DIRECTORY:
-            pattern = os.path.expanduser(self.pattern)  # noqa: PTH111 - a pattern, not a path
-            return fnmatchcase(text, pattern) or fnmatchcase(text, pattern.removesuffix("*").rstrip("*").rstrip("/"))
-        return fnmatchcase(text, self.pattern) or (
-            permission is Permission.BASH
-            and self.pattern.endswith(" *")
-            and fnmatchcase(text, self.pattern.removesuffix(" *"))
-        )
+        match self.syntax:
+            case "literal":
+                return text == pattern
+            case "gitignore":
+                return _fits_file(text, pattern)
+            case "domain":
+                return fnmatchcase(urlsplit(text).hostname or "", pattern)
+            case "glob":
+                return _fits_glob(text, pattern, need.permission)
 
     def __str__(self) -> str:
         """The rule as it is written: ``allow bash: git status``."""
-        return f"{self.action.value} {self.permission}: {self.pattern}"
+        spared = f" (not {', '.join(self.unless)})" if self.unless else ""
+        return f"{self.action.value} {self.permission}: {self.pattern}{spared}"
+
+
+def _fits_glob(text: str, pattern: str, permission: Permission) -> bool:
+    if permission is Permission.EXTERNAL_DIRECTORY:
+        pattern = os.path.expanduser(pattern)  # noqa: PTH111 - a pattern, not a path
+        return fnmatchcase(text, pattern) or fnmatchcase(text, pattern.removesuffix("*").rstrip("*").rstrip("/"))
+    if fnmatchcase(text, pattern):
+        return True
+    ends_in_arguments = permission is Permission.BASH and pattern.endswith(" *")
+    return ends_in_arguments and fnmatchcase(text, pattern.removesuffix(" *"))
+
+
+@lru_cache(maxsize=512)
+def _file_spec(pattern: str) -> "GitIgnoreSpec":
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines([pattern])
+
+
+def _fits_file(path: str, pattern: str) -> bool:
+    """Whether a file, or a directory above it, is one that a line of ``.gitignore`` matches."""
+    if pattern.startswith("//") != path.startswith("/"):
+        return False
+    return _file_spec(f"/{pattern.lstrip('/')}").match_file(path.lstrip("/"))
 
 
 _WORDS = {
@@ -109,6 +150,7 @@ _WORDS = {
     Permission.NETWORK: ("reaching every host", "reaching {}"),
     Permission.MCP: ("all tools of servers", "the tool {}"),
     Permission.TOOL: ("all tools in files", "the tool {}"),
+    Permission.SKILL: ("all skills", "the skill {}"),
     Permission.TASK: ("tasks for every agent", "tasks for {}"),
     Permission.EXTERNAL_DIRECTORY: ("all directories outside the project", "the directory {}"),
     Permission.DOOM_LOOP: ("this repetition", "this repetition"),
@@ -140,6 +182,7 @@ def in_words(rule: str) -> str:
 DEFAULT_RULES: tuple[Rule, ...] = (
     Rule("*", "*", Action.ASK),
     Rule("read", "*", Action.ALLOW),
+    Rule("skill", "*", Action.ALLOW),
 )
 
 
@@ -385,7 +428,8 @@ def session_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, .
     rules: dict[Rule, None] = {}
     for need, rule in asked:
         pattern = "" if holds_secrets(need) or is_protected(need) else _family(need, rule)
-        offered = Rule(need.permission.value, pattern or need.pattern, Action.ALLOW, "session", literal=not pattern)
+        syntax: RuleSyntax = "glob" if pattern else "literal"
+        offered = Rule(need.permission.value, pattern or need.pattern, Action.ALLOW, "session", syntax)
         rules[offered] = None
     return tuple(rules)
 
@@ -395,7 +439,7 @@ def edited(rules: Sequence[Rule], patterns: Sequence[str]) -> tuple[Rule, ...]:
     if len(patterns) != len(rules):
         return tuple(rules)
     return tuple(
-        rule if pattern == rule.pattern else replace(rule, pattern=pattern, literal=False)
+        rule if pattern == rule.pattern else replace(rule, pattern=pattern, syntax="glob")
         for rule, pattern in zip(rules, patterns, strict=True)
     )
 

@@ -389,7 +389,7 @@ def write_rule(rule: Rule, project: Path, *, is_kept: bool = True) -> str | None
     table = "permissions"
     if rule.source == "here":
         table = f"projects.{json.dumps(str(real_path(project)), ensure_ascii=False)}.permissions"
-    pattern = escaped(rule.pattern) if rule.literal else rule.pattern
+    pattern = escaped(rule.pattern) if rule.syntax == "literal" else rule.pattern
     try:
         found: Any = read_table(config_path())
         for key in (*split_key(table), rule.permission):

@@ -47,6 +47,15 @@ def builtin_tools(fetch: FetchSettings | None = None) -> tuple[Tool[Any], ...]:
     return tuple(WebFetchTool(WebClient(fetch or FetchSettings())) if tool is WebFetchTool else tool() for tool in made)
 
 
+def builtin_named(name: str) -> str:
+    """Return the built-in tool that other programs call by a name (``TodoWrite``), "" for none."""
+    plain = name.strip().lower()
+    if plain in BUILTIN:
+        return plain
+    squeezed = plain.replace("_", "").replace("-", "")
+    return next((known for known, traits in tool_traits().items() if squeezed in traits.other_names.split()), "")
+
+
 def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:
     """Return the tool that a call names.
 
@@ -57,8 +66,7 @@ def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:
     plain = name.strip().rsplit(".", 1)[-1].rsplit(":", 1)[-1].lower()
     if name in by_name or plain in by_name:
         return by_name.get(name) or by_name[plain]
-    squeezed = plain.replace("_", "").replace("-", "")
-    same = next((known for known, traits in tool_traits().items() if squeezed in traits.other_names.split()), "")
+    same = builtin_named(plain)
     # A server's tool may be meant that ends like that.
     if same in by_name and not any(known.endswith(plain) for known in by_name):
         return by_name[same]

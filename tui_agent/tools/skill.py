@@ -10,9 +10,10 @@ from pydantic import Field
 
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
+from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, finish
 
 MAX_LISTED = 20
@@ -41,8 +42,8 @@ class SkillInput(ToolInput):
     name: str = Field(description="As in the list of skills")
 
 
-class SkillTool(FreeTool[SkillInput]):
-    """Gives out skills; ``skills`` returns those there are now, by name. Reading them needs no permission.
+class SkillTool(Tool[SkillInput]):
+    """Gives out skills; ``skills`` returns those there are now, by name. Rules may deny or ask for one.
 
     ``wanted`` says whether a head that is compared or rendered now has the tool; by default it has with any skill.
     """
@@ -61,14 +62,21 @@ class SkillTool(FreeTool[SkillInput]):
     def offered(self) -> bool:
         return self._wanted()
 
+    def needs(self, arguments: SkillInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
+        return (PermissionNeed(Permission.SKILL, _plain_name(arguments)),)
+
     async def run(self, arguments: SkillInput, context: ToolContext) -> ToolResult:
         skills = self._skills()
-        skill = skills.get(arguments.name.strip().removeprefix("/skill:"))
+        skill = skills.get(_plain_name(arguments))
         if skill is None:
             near = difflib.get_close_matches(arguments.name, skills, n=3, cutoff=0.4) or sorted(skills)[:10]
             raise ToolError(f"There is no skill {arguments.name!r}. Skills: {', '.join(near)}.")
         text = await asyncio.to_thread(skill.text)
         return await finish(Output(text, skill.name, metadata=ToolMetadata(count=len(text.splitlines()))), context)
+
+
+def _plain_name(arguments: SkillInput) -> str:
+    return arguments.name.strip().removeprefix("/skill:")
 
 
 def _files(folder: Path) -> list[str]:

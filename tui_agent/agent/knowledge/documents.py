@@ -54,13 +54,9 @@ class Document:
         name = self.text("model")
         return name if name and ("/" in name or not whose) else None
 
-    def words(self, key: str) -> tuple[str, ...] | None:
-        """Return a list of names, written as a list or separated by commas or spaces; None when there is none."""
-        value = self.fields.get(key)
-        if value is None:
-            return None
-        items = value if isinstance(value, list) else re.split(r"[,\s]+", str(value))
-        return tuple(str(item).strip() for item in items if str(item).strip())
+    def unused(self, acting: frozenset[str]) -> tuple[str, ...]:
+        """Return the fields that are none of ``acting``."""
+        return tuple(key for key in self.fields if key not in acting)
 
 
 class FileCache:
