@@ -176,6 +176,11 @@ class Config(BaseModel):
         default=8, ge=1, description="Reading tools and subagents that run in parallel; 1: one at a time."
     )
     instructions: tuple[str, ...] = Field(default=(), description="More instructions for the model: files and globs.")
+    instructions_order: tuple[str, ...] = Field(
+        default=(),
+        description="Where a directory has several instruction files, the names of those that count first; "
+        "unset: AGENTS.md, then CLAUDE.md.",
+    )
     notes_tokens: int = Field(
         default=2_000, ge=0, description="Tokens of the newest project notes that the model is sent; 0: none."
     )

@@ -22,23 +22,34 @@ class Place:
     home: str = ""
     whose: str = ""
     """The other program that reads it, "" for this one or several."""
+    instead: tuple[str, ...] = ()
+    """Files that are read in its place where they are there."""
 
 
 PLACES = (
-    Place("instructions", "AGENTS.md"),
+    Place("instructions", "AGENTS.md", instead=("AGENTS.override.md",)),
     Place("instructions", "CLAUDE.md", ".claude/CLAUDE.md", "Claude Code"),
+    Place("instructions", ".claude/CLAUDE.md", whose="Claude Code"),
     Place("instructions", "CONTEXT.md"),
-    Place("instructions", "GEMINI.md", whose="Gemini CLI"),
+    Place("instructions", "GEMINI.md", ".gemini/GEMINI.md", "Gemini CLI"),
     Place("instructions", ".github/copilot-instructions.md", whose="GitHub Copilot"),
+    Place("instructions", "", ".codex/AGENTS.override.md", "Codex"),
+    Place("instructions", "", ".codex/AGENTS.md", "Codex"),
+    Place("instructions", "", ".config/opencode/AGENTS.md", "OpenCode"),
+    Place("instructions", "", ".pi/agent/AGENTS.md", "Pi"),
+    Place("rules", ".claude/rules", ".claude/rules", "Claude Code"),
     Place("rules", ".cursor/rules", whose="Cursor"),
     Place("skills", f"{FOLDER}/skills", f"{FOLDER}/skills"),
     Place("skills", ".agents/skills", ".agents/skills"),
     Place("skills", ".claude/skills", ".claude/skills", "Claude Code"),
+    Place("skills", ".opencode/skills", ".config/opencode/skills", "OpenCode"),
+    Place("skills", ".pi/skills", ".pi/agent/skills", "Pi"),
     Place("commands", f"{FOLDER}/commands"),
     Place("commands", ".claude/commands", ".claude/commands", "Claude Code"),
     Place("commands", "", ".codex/prompts", "Codex"),
     Place("commands", ".opencode/command", ".config/opencode/command", "OpenCode"),
     Place("commands", ".opencode/commands", ".config/opencode/commands", "OpenCode"),
+    Place("commands", ".pi/prompts", ".pi/agent/prompts", "Pi"),
     Place("agents", f"{FOLDER}/agents"),
     Place("agents", ".claude/agents", ".claude/agents", "Claude Code"),
     Place("agents", ".opencode/agent", ".config/opencode/agent", "OpenCode"),
@@ -48,6 +59,11 @@ PLACES = (
     Place("tools", f"{FOLDER}/tools"),
 )
 """In the order in which they are looked at."""
+
+INSTRUCTION_NAMES = tuple(place.project for place in PLACES if place.kind == "instructions" and place.project)
+"""Main files of a directory; the first that is there counts."""
+LOCAL_INSTRUCTIONS = ("CLAUDE.local.md",)
+"""Files that are read beside the main one of their directory."""
 
 
 def places_of(kind: Kind) -> Iterator[Place]:

@@ -18,8 +18,9 @@ from typing import Any, Literal
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside, read_inside
 from tui_agent.lazy import dataclass
+from tui_agent.markdown_imports import imports_of, may_import_from_outside
 from tui_agent.path_checks import is_directory, is_file
-from tui_agent.places import ACTING, FOLDER, PLACES
+from tui_agent.places import ACTING, FOLDER, INSTRUCTION_NAMES, LOCAL_INSTRUCTIONS, PLACES
 
 CONFIG = "config.toml"
 SERVERS = ".mcp.json"
@@ -28,6 +29,8 @@ _FOLDERS = (FOLDER, *(place.project for place in _PLACES if not place.project.st
 """Folders of a project whose files act."""
 _RUN_BY_SETTINGS = {place.project for place in _PLACES if place.kind == "hooks" and place.whose}
 """Folders of scripts that nothing runs unless the project's settings name them."""
+_MAIN_FILES = (*INSTRUCTION_NAMES, *(name for place in PLACES for name in place.instead), *LOCAL_INSTRUCTIONS)
+_IMPORTING = {Path(name).name for name in _MAIN_FILES}
 MAX_FILES = 2_000
 MAX_BYTES = 4_000_000
 """A project with more than this in those places is not trusted at all."""
@@ -168,6 +171,22 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
         for name in _FOLDERS:
             if name not in _RUN_BY_SETTINGS or is_file(project_config(project)):
                 yield from _below(project, folder / name)
+    yield from importing_files(project, cwd)
+
+
+def importing_files(project: Path, cwd: Path) -> Iterator[Path]:
+    """Yield the instruction files that may name files outside of the project to be read with them."""
+    folders = {project, *(folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project))}
+    for path in (folder / name for folder in sorted(folders) for name in _MAIN_FILES):
+        if is_file(path) and is_inside(project, path) and may_import_from_outside(_text(project, path)):
+            yield path
+
+
+def _text(project: Path, path: Path) -> str:
+    try:
+        return read_inside(project, path, MAX_BYTES)[0].decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _below(project: Path, place: Path) -> Iterator[Path]:
@@ -205,6 +224,11 @@ def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
 def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
     for path in files:
         shown = path.relative_to(project).as_posix()
+        if path.name in _IMPORTING:
+            outside = [f"@{item.path}" for item in imports_of(_text(project, path)) if item.leads_out]
+            if outside:
+                yield TrustItem("import from outside", shown, ", ".join(outside))
+            continue
         kind = next((ACTING[place.kind] for place in _PLACES if f"/{place.project}/" in f"/{shown}"), "")
         is_settings = path.name == CONFIG and path.parent.name == FOLDER
         what = "MCP server" if path.name == SERVERS else "setting" if is_settings else kind or "file"

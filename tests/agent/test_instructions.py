@@ -32,7 +32,10 @@ def test_files_from_the_user_then_from_the_root_down_to_where_one_works(tmp_path
         write(tmp_path / path, path)
     write(tmp_path / "home/.claude/CLAUDE.md", "from home")
     users = [(tmp_path / "config/AGENTS.md").as_posix(), "~/.claude/CLAUDE.md"]
-    assert names(tmp_path, "a/b") == [*users, "AGENTS.md", "a/CLAUDE.md", "a/b/CONTEXT.md"]
+    above = [(tmp_path / "AGENTS.md").as_posix()]
+    assert names(tmp_path, "a/b") == [*users, *above, "AGENTS.md", "a/CLAUDE.md", "a/b/CONTEXT.md"]
+    tmp_path.chmod(0o777)
+    assert names(tmp_path, "a/b")[2] == "AGENTS.md"
 
 
 def test_one_file_per_directory_and_no_text_twice(tmp_path: Path) -> None:

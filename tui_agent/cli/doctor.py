@@ -183,7 +183,7 @@ def _extensions(config: Config) -> Iterator[Finding]:
     for problem in hooks.problems:
         yield Finding("hook", problem, ok=False)
     folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
-    sources = Sources(folders, config.instructions, config.notes_tokens)
+    sources = Sources(folders, config.instructions, config.notes_tokens, config.instructions_order)
     yield from _knowledge(Knowledge(sources, prompt=prompt, trusted=lambda: is_trusted(cwd)))
 
 
@@ -199,6 +199,8 @@ def _knowledge(known: Knowledge) -> Iterator[Finding]:
     for (subject, origin), names in named.items():
         if names:
             yield Finding(subject, f"{', '.join(names)}{f' from {origin}' if origin else ''}")
+    for name, instead in known.passed_over.items():
+        yield Finding("", f"{name} is not read: {instead} counts there (instructions_order)")
     for problem in known.problems:
         yield Finding("files", problem, ok=False)
 

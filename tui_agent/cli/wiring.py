@@ -259,7 +259,7 @@ class Wiring:
             cwd,
             prompt,
             knowledge=Knowledge(
-                Sources(self._folders(cwd), config.instructions, config.notes_tokens),
+                Sources(self._folders(cwd), config.instructions, config.notes_tokens, config.instructions_order),
                 prompt=prompt,
                 trusted=lambda: self.trusts(cwd),
             ),

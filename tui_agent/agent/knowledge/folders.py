@@ -1,6 +1,7 @@
 """Where instructions, skills, commands and agents are looked for, and how the files found there are named."""
 
 import os
+import stat
 from pathlib import Path
 
 from tui_agent.files.inside import is_inside
@@ -47,6 +48,10 @@ class Folders:
                 return tuple(found)
         return (self.cwd,)
 
+    def above(self) -> tuple[Path, ...]:
+        """Return the directories above the project, outermost first, but those that other users could write to."""
+        return tuple(folder for folder in reversed(self.project.parents) if _is_guarded(folder))
+
     def of_project(self, kind: Kind, problems: list[str]) -> tuple[Folder, ...]:
         """Return the project's folders of a kind, nearest first.
 
@@ -83,3 +88,11 @@ class Folders:
         if path.is_relative_to(self.home):
             return f"~/{path.relative_to(self.home).as_posix()}"
         return path.as_posix()
+
+
+def _is_guarded(folder: Path) -> bool:
+    try:
+        status = folder.stat()
+    except OSError:
+        return False
+    return status.st_uid in {0, os.getuid()} and not status.st_mode & stat.S_IWOTH

@@ -1,58 +1,99 @@
-"""Instruction files (AGENTS.md and its relatives): which there are, and the text the model is shown."""
+"""Instruction files (AGENTS.md and its relatives): which there are, and the text the model is shown.
+
+Other programs' files are read as those read them: one main file per directory, the local one beside it, rules with
+the paths they hold for, and the files that a line names with ``@path``.
+"""
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from tui_agent.agent.knowledge.documents import DocumentError, FileCache, LeftOutError, parse_document
+from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, LeftOutError, parse_document
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.files.globs import compile_glob
 from tui_agent.files.ignore import IgnoreRules
+from tui_agent.files.inside import is_inside
+from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
+from tui_agent.markdown_imports import Import, imports_of, without_comments
 from tui_agent.path_checks import at_home
-from tui_agent.places import places_of
+from tui_agent.places import INSTRUCTION_NAMES, LOCAL_INSTRUCTIONS, places_of
+from tui_agent.trust import importing_files
 
-NAMES = tuple(place.project for place in places_of("instructions"))
-"""One file per directory is taken, the first of these."""
 FILE_BYTES = 32 * 1024
 """Bytes of one file the model is shown."""
 MAX_FILES = 50
-"""Files that one pattern of the ``instructions`` setting may name."""
-_RULE = ".mdc"
-"""Suffix of Cursor's rules, which have front matter."""
+"""Files that one pattern of the ``instructions`` setting may name, and files that one file may import."""
+MAX_HOPS = 4
+"""How far imports are followed, as in Claude Code."""
+_RULES = {".mdc": "globs", ".md": "paths"}
+"""Suffixes of rules, and the field with the files they hold for: Cursor's and Claude Code's."""
 _FOREIGN = frozenset({"node_modules", "site-packages", ".venv", "venv", "vendor"})
 """Directories of other people's code: instructions there are not meant for this project."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One file of instructions. ``name`` is how it is shown, ``text`` the part the model gets."""
+    """One file of instructions. ``name`` is how it is shown, ``text`` the part the model gets.
+
+    ``imported`` is the file and line that names it, "" where none does.
+    """
 
     name: str
     text: str
+    imported: str = ""
 
     @property
     def section(self) -> str:
         # A closing tag inside would end the section early, for the model and for whoever counts its tokens.
         body = self.text.replace("</instructions>", "<\\/instructions>")
-        return f'<instructions path="{self.name.replace(chr(34), chr(39))}">\n{body}\n</instructions>'
+        source = f' imported="{_quoted(self.imported)}"' if self.imported else ""
+        return f'<instructions path="{_quoted(self.name)}"{source}>\n{body}\n</instructions>'
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A file of rules and the files it holds for; None: it always holds."""
+
+    path: Path
+    holds_for: tuple[re.Pattern[str], ...] | None
+
+    def is_for(self, names: Iterable[str]) -> bool:
+        return any(pattern.fullmatch(name) for name in names for pattern in self.holds_for or ())
 
 
 class InstructionFiles:
-    """Finds and reads the instructions of one session. ``wanted`` is the ``instructions`` setting."""
+    """Finds and reads the instructions of one session.
 
-    def __init__(self, folders: Folders, files: FileCache, wanted: Sequence[str]) -> None:
+    ``wanted`` is the ``instructions`` setting, ``order`` the names of main files, the one that counts first.
+    ``trusted`` says whether imports of the project may lead out of it.
+    """
+
+    def __init__(
+        self,
+        folders: Folders,
+        files: FileCache,
+        wanted: Sequence[str],
+        *,
+        order: Sequence[str] = (),
+        trusted: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._folders = folders
         self._files = files
         self._wanted = tuple(wanted)
+        self._order = (*order, *(name for name in INSTRUCTION_NAMES if name not in order))
+        self._trusted = trusted
+        self.passed_over: dict[str, str] = {}
+        """Main files that were not read, with the file of their directory that counts instead."""
 
     def load(self, problems: list[str]) -> tuple[Instruction, ...]:
-        """Return the whole session's instructions: the user's own, the project's from its root down, the wanted."""
-        found: dict[str, Instruction] = {}
+        """Return the whole session's instructions: the user's own, the project's from outside in, the wanted."""
+        self.passed_over = {}
+        reading = _Reading(self, problems)
         for path in self._paths(problems):
-            self._add(found, path, problems)
-        return tuple(found.values())
+            reading.add(path)
+        return tuple(reading.found.values())
 
     def nearby(self, paths: Iterable[str], shown: Collection[str], problems: list[str]) -> tuple[Instruction, ...]:
         """Return the instructions that hold for files of the project and are not ``shown`` yet, outermost first.
@@ -60,20 +101,53 @@ class InstructionFiles:
         ``paths`` are relative to the project. Ignored directories and other people's code are passed over. Files
         that cannot be read are reported in ``problems``.
         """
-        found: dict[str, Instruction] = {}
+        reading = _Reading(self, problems, shown)
         root = Path(os.path.realpath(self._folders.project))
-        paths = tuple(paths)
-        for directory in dict.fromkeys(self._between(root, paths)):
-            path = self._first(directory)
-            if path is None or self._folders.name(self._folders.project / path.relative_to(root)) in shown:
-                continue
-            self._add(found, self._folders.project / path.relative_to(root), problems)
-        for path, globs in self._rules(problems):
-            if self._folders.name(path) not in shown and any(
-                glob.fullmatch(name) for name in paths for glob in globs or ()
-            ):
-                self._add(found, path, problems)
-        return tuple(found.values())
+        names = tuple(paths)
+        for directory in dict.fromkeys(self._between(root, names)):
+            for path in self._of_directory(self._folders.project / directory.relative_to(root)):
+                reading.add(path)
+        for rule in self._rules(problems):
+            if rule.is_for(names):
+                reading.add(rule.path)
+        return tuple(reading.found.values())
+
+    def name(self, path: Path) -> str:
+        return self._folders.name(path)
+
+    def read(self, path: Path) -> str:
+        """Return the text the model gets of a file, "" for none; raises DocumentError."""
+        file = self._files.read(path, FILE_BYTES)
+        if file is None:
+            return ""
+        text = file.text.strip()
+        if path.suffix in _RULES:
+            text = _body(text)
+        text = without_comments(text)
+        if file.cut:
+            text += f"\n[The first {FILE_BYTES // 1024} KiB of {file.size:,} bytes; read the file for the rest.]"
+        return text
+
+    def imported(self, path: Path, named: Import) -> Path | None:
+        """Return the file that an import of a file means, None for none.
+
+        Raises:
+            DocumentError: there is one, and it may not be read.
+        """
+        target = Path(os.path.normpath(path.parent / at_home(named.path)))
+        if not os.path.isfile(target):  # noqa: PTH113 - Path.is_file raises where the way is closed
+            if named.looks_like_a_file:
+                raise DocumentError("there is no such file")
+            return None
+        if is_sensitive(os.path.realpath(target)):
+            raise DocumentError("it usually holds secrets")
+        if self._is_users(path) or is_inside(self._folders.project, target):
+            return target
+        if path not in importing_files(self._folders.project, self._folders.cwd):
+            raise DocumentError("it is outside the project, and only the project's main files may name such ones")
+        if not self._trusted():
+            raise DocumentError("it is outside the project, which is not trusted")
+        return target
 
     def _between(self, root: Path, paths: Iterable[str]) -> Iterator[Path]:
         """Yield the directories below the root that files are in, outermost first, without those above the session."""
@@ -93,56 +167,154 @@ class InstructionFiles:
 
     def _paths(self, problems: list[str]) -> Iterator[Path]:
         folders = self._folders
-        homes = [folders.home / place.home for place in places_of("instructions") if place.home]
-        yield from filter(None, [self._first(folders.config), *map(_existing, homes)])
-        yield from filter(None, (self._first(folder) for folder in reversed(folders.upward())))
-        yield from (path for path, globs in self._rules(problems) if globs is None)
+        rules = list(self._rules(problems))
+        yield from self._of_user()
+        yield from (rule.path for rule in rules if rule.holds_for is None and self._is_users(rule.path))
+        for folder in (*folders.above(), *reversed(folders.upward())):
+            yield from self._of_directory(folder)
+        yield from (rule.path for rule in rules if rule.holds_for is None and not self._is_users(rule.path))
         for pattern in self._wanted:
             matches = sorted(_matching(folders.project, pattern))
             if not matches:
                 problems.append(f"instructions: nothing matches {pattern}.")
             yield from matches[:MAX_FILES]
 
-    def _rules(self, problems: list[str]) -> Iterator[tuple[Path, list[re.Pattern[str]] | None]]:
-        """Yield the rules of Cursor and the files that each holds for; None: it always holds.
+    def _is_users(self, path: Path) -> bool:
+        return not path.is_relative_to(self._folders.project)
 
-        https://docs.cursor.com/context/rules. Rules that its model chooses by their description are not read.
+    def _of_user(self) -> Iterator[Path]:
+        """Yield the user's own files: one of the config directory, then one per other program."""
+        yield from _first(self._folders.config / name for name in self._order)
+        programs: dict[str, list[Path]] = {}
+        for place in places_of("instructions"):
+            if place.home:
+                programs.setdefault(place.whose, []).append(self._folders.home / place.home)
+        for paths in programs.values():
+            yield from _first(paths)
+
+    def _of_directory(self, folder: Path) -> Iterator[Path]:
+        """Yield a directory's main file and the local ones beside it."""
+        mains = [path for name in self._order for path in _first(folder / other for other in _spellings(name))]
+        if mains:
+            chosen = self._most_complete(mains)
+            yield chosen
+            others = {path: chosen for path in mains if path != chosen}
+            self.passed_over |= {self.name(path): self.name(chosen) for path in others}
+        yield from (path for name in LOCAL_INSTRUCTIONS for path in _first([folder / name]))
+
+    def _most_complete(self, mains: Sequence[Path]) -> Path:
+        """Return the file that counts of one directory: one that imports the first holds that, too."""
+        first = mains[0]
+        for other in mains[1:]:
+            try:
+                named = {Path(os.path.normpath(other.parent / item.path)) for item in imports_of(self.read(other))}
+            except DocumentError:
+                continue
+            if first in named:
+                return other
+        return first
+
+    def _rules(self, problems: list[str]) -> Iterator[_Rule]:
+        """Yield Claude Code's and Cursor's rules, the user's first.
+
+        https://docs.cursor.com/context/rules. Rules that Cursor's model chooses by their description are not read.
         """
-        for folder in self._folders.of_project("rules", problems):
-            for path in sorted(folder.path.rglob(f"*{_RULE}"))[:MAX_FILES]:
+        for folder in (*self._folders.of_user("rules"), *self._folders.of_project("rules", problems)):
+            suffix = ".mdc" if folder.whose == "Cursor" else ".md"
+            for path in sorted(folder.path.rglob(f"*{suffix}"))[:MAX_FILES]:
                 try:
                     found = self._files.document(path, FILE_BYTES)
-                    if found is not None and found[0].text("alwaysApply").lower() == "true":
-                        yield path, None
-                    elif found is not None and (globs := found[0].fields.get("globs")):
-                        # Commas separate globs, but not within braces.
-                        wanted = globs if isinstance(globs, list) else re.split(r",(?![^{}]*\})", str(globs))
-                        yield path, [compile_glob(str(glob).strip()) for glob in wanted]
+                    rule = None if found is None else _rule(path, found[0])
                 except (DocumentError, ValueError) as error:
-                    problems.append(f"{self._folders.name(path)}: {error}.")
+                    problems.append(f"{self.name(path)}: {error}.")
+                else:
+                    if rule is not None:
+                        yield rule
 
-    @staticmethod
-    def _first(folder: Path) -> Path | None:
-        return next(filter(None, (_existing(folder / name) for name in NAMES)), None)
 
-    def _add(self, found: dict[str, Instruction], path: Path, problems: list[str]) -> None:
-        """Add a file unless the same text is there already: a link, or a copy for another program."""
+class _Reading:
+    """Takes in files and those they import, each text once. Files whose names are in ``shown`` are passed over."""
+
+    def __init__(self, files: InstructionFiles, problems: list[str], shown: Collection[str] = ()) -> None:
+        self._files = files
+        self._problems = problems
+        self._shown = shown
+        self._seen: set[Path] = set()
+        self.found: dict[str, Instruction] = {}
+        """By text: a link, or a copy for another program, is the same."""
+
+    def add(self, path: Path, *, imported: str = "", hops: int = 0) -> None:
+        name = self._files.name(path)
+        if path in self._seen or name in self._shown:
+            return
+        self._seen.add(path)
         try:
-            file = self._files.read(path, FILE_BYTES)
+            text = self._files.read(path)
         except LeftOutError as error:
-            problems.append(f"{self._folders.name(path)}: {error}.")
+            self._problems.append(f"{name}: {error}.")
             return
         except DocumentError as error:
-            problems.append(str(error))
+            self._problems.append(str(error))
             return
-        if file is None or not file.text.strip():
+        if not text:
             return
-        text = file.text.strip()
-        if path.suffix == _RULE:
-            text = parse_document(text).body
-        if file.cut:
-            text += f"\n[The first {FILE_BYTES // 1024} KiB of {file.size:,} bytes; read the file for the rest.]"
-        found.setdefault(text, Instruction(self._folders.name(path), text))
+        named = list(imports_of(text))[:MAX_FILES]
+        # A file of nothing but one import is that file.
+        if not (len(named) == 1 and text == f"@{named[0].path}"):
+            self.found.setdefault(text, Instruction(name, text, imported))
+        if hops < MAX_HOPS:
+            for item in named:
+                self._follow(path, item, f"{name}:{item.line}", hops + 1)
+
+    def _follow(self, path: Path, named: Import, source: str, hops: int) -> None:
+        try:
+            target = self._files.imported(path, named)
+        except DocumentError as error:
+            self._problems.append(f"{source}: @{named.path} is left out: {error}.")
+            return
+        if target is not None:
+            self.add(target, imported=source, hops=hops)
+
+
+def _rule(path: Path, document: Document) -> _Rule | None:
+    """Return a rule, None for one that its program's model would choose."""
+    value = document.fields.get(_RULES[path.suffix])
+    if path.suffix == ".mdc":
+        if document.text("alwaysApply").lower() == "true":
+            return _Rule(path, None)
+        if not value:
+            return None
+    elif not value:
+        return _Rule(path, None)
+    # Commas separate globs, but not within braces.
+    globs = value if isinstance(value, list) else re.split(r",(?![^{}]*\})", str(value))
+    return _Rule(path, tuple(compile_glob(str(glob).strip()) for glob in globs))
+
+
+def _body(text: str) -> str:
+    """Return a rule's text below its front matter; other Markdown has none."""
+    try:
+        return parse_document(text).body
+    except DocumentError:
+        return text
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    """Return the files that may stand in a main file's place, the one that counts first."""
+    instead = next((place.instead for place in places_of("instructions") if place.project == name), ())
+    return (*instead, name)
+
+
+def _quoted(text: str) -> str:
+    return text.replace('"', "'")
+
+
+def _first(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the first of some files that is there."""
+    for path in paths:
+        if _existing(path):
+            yield path
+            return
 
 
 def _existing(path: Path) -> Path | None:

@@ -101,12 +101,14 @@ AGENT_CHARS = 200
 class Sources:
     """Where a session's knowledge comes from.
 
-    ``instructions`` are files and globs. Of the project's notes the newest ``notes_tokens`` are shown.
+    ``instructions`` are files and globs; ``order`` names the main files of a directory, the one that counts first. Of
+    the project's notes the newest ``notes_tokens`` are shown.
     """
 
     folders: Folders
     instructions: tuple[str, ...] = ()
     notes_tokens: int = 2_000
+    order: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,9 @@ class Knowledge:
         """
         self._instructions: InstructionFiles | None = None
         if sources is not None:
-            self._instructions = InstructionFiles(sources.folders, self._files, sources.instructions)
+            self._instructions = InstructionFiles(
+                sources.folders, self._files, sources.instructions, order=sources.order, trusted=trusted
+            )
 
     # -- loading --------------------------------------------------------------------------------------------
 
@@ -203,6 +207,11 @@ class Knowledge:
             return None
         more = len(problems) - NAMED_PROBLEMS
         return " ".join([*problems[:NAMED_PROBLEMS], *([f"And {more} more; see the log."] if more > 0 else [])])
+
+    @property
+    def passed_over(self) -> Mapping[str, str]:
+        """Instruction files that were not read, with the one of their directory that was."""
+        return {} if self._instructions is None else self._instructions.passed_over
 
     # -- contents -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,74 @@
+"""Lines of Markdown instructions that are not plain text: ``@path`` imports, and comments that no model is sent.
+
+Source: Claude Code's page on memory files. Code, in spans and fences, holds neither.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tui_agent.lazy import LazyPattern, dataclass
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+_IMPORT = LazyPattern(r"(?:^|(?<=[\s(\[\"']))@(?P<path>(?:\\ |[^\s\\])+)")
+_OUTSIDE = LazyPattern(r"(?:^|\s)@(?:~/|/|(?:[^\s/]+/)*\.\./)")
+_COMMENT = LazyPattern(r"\s*(?:<!--.*?-->\s*)+", re.DOTALL)
+_ENDING = ".,;:!?)]\"'`"
+"""Punctuation after a path that belongs to the sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """A file that a text names to be read with it. ``line`` counts from 1."""
+
+    path: str
+    line: int
+
+    @property
+    def leads_out(self) -> bool:
+        """Whether the path begins at the home, at the root, or goes up."""
+        return self.path.startswith(("/", "~")) or ".." in self.path.split("/")
+
+    @property
+    def looks_like_a_file(self) -> bool:
+        """False for what may be a person's name or a package: ``@ann``, ``@types/node``."""
+        name = self.path.rsplit("/", 1)[-1]
+        return "." in name.strip(".")
+
+
+def imports_of(text: str) -> Iterator[Import]:
+    """Yield the imports of a Markdown text, in order."""
+    if "@" not in text:
+        return
+    for token in _tokens(text):
+        line = (token.map or [0])[0] + 1
+        for child in token.children or ():
+            if child.type == "text":
+                for found in _IMPORT.finditer(child.content):
+                    yield Import(found["path"].replace("\\ ", " ").rstrip(_ENDING), line)
+            elif child.type in {"softbreak", "hardbreak"}:
+                line += 1
+
+
+def may_import_from_outside(text: str) -> bool:
+    """Whether a text may import files by ``~/``, ``/`` or ``../``. Quick; code is not told from prose."""
+    return _OUTSIDE.search(text) is not None
+
+
+def without_comments(text: str) -> str:
+    """Return a Markdown text without the HTML comments that stand on lines of their own."""
+    if "<!--" not in text:
+        return text
+    lines = text.splitlines(keepends=True)
+    for token in reversed(_tokens(text)):
+        if token.type == "html_block" and token.map is not None and _COMMENT.fullmatch(token.content):
+            del lines[token.map[0] : token.map[1]]
+    return "".join(lines).strip()
+
+
+def _tokens(text: str) -> "list[Token]":
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").parse(text)
