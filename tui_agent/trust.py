@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from tui_agent.claude_settings import PROJECT_FILES, ClaudeSettings, project_settings
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside, read_inside
 from tui_agent.lazy import dataclass
@@ -171,6 +172,7 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
         for name in _FOLDERS:
             if name not in _RUN_BY_SETTINGS or is_file(project_config(project)):
                 yield from _below(project, folder / name)
+        yield from (file.path for file in _acting_settings(project, folder))
     yield from importing_files(project, cwd)
 
 
@@ -180,6 +182,17 @@ def importing_files(project: Path, cwd: Path) -> Iterator[Path]:
     for path in (folder / name for folder in sorted(folders) for name in _MAIN_FILES):
         if is_file(path) and is_inside(project, path) and may_import_from_outside(_text(project, path)):
             yield path
+
+
+def _acting_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:
+    """Yield Claude Code's settings of a directory that allow or run something."""
+    return (file for file in project_settings(project, folder) if any(True for _item in file.acting()))
+
+
+def _settings_items(project: Path, path: Path) -> Iterator[TrustItem]:
+    for file in project_settings(project, path.parent.parent):
+        if file.path == path:
+            yield from (TrustItem(kind, name, text) for kind, name, text in file.acting())
 
 
 def _text(project: Path, path: Path) -> str:
@@ -224,6 +237,9 @@ def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
 def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
     for path in files:
         shown = path.relative_to(project).as_posix()
+        if shown.endswith(PROJECT_FILES):
+            yield from _settings_items(project, path)
+            continue
         if path.name in _IMPORTING:
             outside = [f"@{item.path}" for item in imports_of(_text(project, path)) if item.leads_out]
             if outside:

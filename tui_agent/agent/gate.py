@@ -68,6 +68,8 @@ class Gate:
         """Return why a rule can't be removed; None when it can."""
         if rule.source == "default":
             return "It is built in: a rule of your own overrules it."
+        if rule.source == "other":
+            return f"It stands in {rule.origin}: change it there."
         if rule not in self.session_rules and rule not in self._ports.rules:
             return f"The agent “{self._mode()}” brings it: it ends with that agent, and is changed in the agent's file."
         return None

@@ -29,8 +29,8 @@ from tui_agent.tools.registry import BUILTIN
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-Source = Literal["default", "user", "project", "here", "session", "flag"]
-"""Where a rule is from, weak to strong. ``here`` is the user's own for this project."""
+Source = Literal["default", "other", "user", "project", "here", "session", "flag"]
+"""Where a rule is from, weak to strong: ``other`` is another program's settings, ``here`` the user's for a project."""
 
 RuleSyntax = Literal["glob", "literal", "gitignore", "domain"]
 """How a pattern is read: as a glob, as it stands, as a line of ``.gitignore`` from the project's root (``//`` begins an
@@ -38,6 +38,7 @@ absolute path), or as the host of an address."""
 
 STORED: dict[Source, str] = {
     "default": "built in",
+    "other": "settings of another program",
     "user": "your config.toml",
     "project": ".tui-agent/config.toml of this project",
     "here": "your config.toml, for this project",

@@ -26,6 +26,8 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.permissions import STORED, Action, Rule, parse_rule, rules_from_table
 from tui_agent.agent.ports import Adjustable, AgentPorts
+from tui_agent.agent.programs.claude_code import read_claude_code
+from tui_agent.agent.programs.found import ForeignSettings
 from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
 from tui_agent.cli.extensions import Extensions, state_of_project
 from tui_agent.cli.logs import start_logging
@@ -264,7 +266,7 @@ class Wiring:
                 trusted=lambda: self.trusts(cwd),
             ),
             fetch=config.webfetch,
-            environment=SafeEnvironment(os.environ, config.sandbox.env),
+            environment=SafeEnvironment({**os.environ, **self.foreign(cwd).environment}, config.sandbox.env),
             titles=not self.headless,
             tool_files=ToolFiles() if demo else self.tool_files_of(cwd),
             mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
@@ -319,6 +321,7 @@ class Wiring:
             retry=config.retry,
             rules=(
                 Rule("task", "*", Action.ALLOW),
+                *self.foreign(ports.cwd).rules,
                 *(rule for rule in self.user_rules if here or rule.source != "project"),
                 *(() if own is None else rules_from_table(own.permissions, "here")),
                 *self.flag_rules,
@@ -331,6 +334,12 @@ class Wiring:
             sandbox=sandbox,
             preset_effort=config.preset_effort,
         )
+
+    def foreign(self, cwd: Path) -> ForeignSettings:
+        """Return what settings of other programs mean in a directory, read now; nothing in the demo's."""
+        if cwd.is_relative_to(data_dir() / "demo"):
+            return ForeignSettings()
+        return read_claude_code(self._folders(cwd), trusted=self.trusts(cwd))
 
     @staticmethod
     def _folders(cwd: Path) -> Folders:

@@ -57,7 +57,7 @@ class PermissionsScreen(PickerScreen[None]):
         self._shown = {}
         # The same rule may be given twice; a row stands for one of them.
         for place, rule in enumerate(reversed(tuple(dict.fromkeys(self._gate.rules())))):
-            origin = STORED[rule.source]
+            origin = rule.origin or STORED[rule.source]
             if all(word in f"{rule} {origin}".lower() for word in wanted):
                 self._shown[str(place)] = rule
         kinds = max((len(one_line(rule.permission, 24)) for rule in self._shown.values()), default=0)
@@ -89,7 +89,7 @@ class PermissionsScreen(PickerScreen[None]):
         action = self.styled(f"{rule.action.value:<6}", "strong")
         pattern = _pattern(rule)
         gap = " " * max(2, patterns + 2 - cell_len(pattern))
-        origin = self.styled(STORED[rule.source], "faint")
+        origin = self.styled(rule.origin or STORED[rule.source], "faint")
         return Content.assemble(action, f"{one_line(rule.permission, 24):<{kinds}}  {pattern}{gap}", origin)
 
     def pick(self, key: str) -> None:

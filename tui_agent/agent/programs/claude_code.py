@@ -1,0 +1,128 @@
+"""Reads Claude Code's settings: rules, variables and directories in our forms, everything else by name.
+
+What restricts holds at once. What allows or runs something waits, in a project, until the project is trusted.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.permissions import Action, Rule
+from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState
+from tui_agent.agent.programs.tool_rules import Anchor, ForeignRuleError, rules_of
+from tui_agent.claude_settings import ClaudeSettings, ListName, project_settings, user_settings
+from tui_agent.path_checks import at_home
+
+PROGRAM = "Claude Code"
+
+_ACTIONS: dict[ListName, Action] = {"allow": Action.ALLOW, "ask": Action.ASK, "deny": Action.DENY}
+"""In the order in which they overrule each other."""
+_READ_HERE = {"permissions", "env", "hooks", "disableAllHooks", "$schema"}
+_INSTEAD = {
+    "model": "choose a model with F2, or set model in config.toml",
+    "statusLine": "set ui.status_command in config.toml",
+    "outputStyle": "use an agent or prompts/system.md",
+    "defaultMode": "set mode in config.toml",
+    "enabledPlugins": "plugins are not read",
+    "theme": "choose a theme with /theme",
+}
+"""The way to the same thing here."""
+
+
+def read_claude_code(folders: Folders, *, trusted: bool) -> ForeignSettings:
+    """Return what Claude Code's settings of the user and of a project mean here."""
+    files = [own] if (own := user_settings(folders.home)) is not None else []
+    for folder in reversed(folders.upward()):
+        files += project_settings(folders.project, folder)
+    readers = [_Reader(file, folders, trusted=trusted) for file in files]
+    for reader in readers:
+        reader.read()
+    rules = [rule for action in _ACTIONS.values() for reader in readers for rule in reader.rules[action]]
+    environment = {name: value for reader in readers for name, value in reader.environment.items()}
+    items = tuple(item for reader in readers for item in reader.items)
+    return ForeignSettings(tuple(rules), environment, items)
+
+
+class _Reader:
+    """Turns one file into our forms."""
+
+    def __init__(self, file: ClaudeSettings, folders: Folders, *, trusted: bool) -> None:
+        self._file = file
+        self._folders = folders
+        self._may_act = trusted or not file.of_project
+        self.rules: dict[Action, list[Rule]] = {action: [] for action in _ACTIONS.values()}
+        self.environment: dict[str, str] = {}
+        self.items: list[FoundItem] = []
+
+    def read(self) -> None:
+        if self._file.problem:
+            self._add("settings", self._file.shown, self._file.shown, ItemState.WITHOUT_EFFECT, self._file.problem)
+            return
+        for name, action in _ACTIONS.items():
+            for text in self._file.rules(name):
+                self._take_rule(text, action)
+        for directory in self._file.directories:
+            self._take_directory(directory)
+        for name, value in self._file.environment.items():
+            if self._may_act:
+                self.environment[name] = value
+            self._add("environment variable", name, self._file.place(name), self._acting)
+        for event in self._file.hooks:
+            self._add("hook", event, self._file.place(event), ItemState.WITHOUT_EFFECT, "its events are not sent yet")
+        for key, why in self._others():
+            self._add("setting", key, self._file.place(key), ItemState.WITHOUT_EFFECT, why)
+
+    @property
+    def _acting(self) -> ItemState:
+        return ItemState.ACTIVE if self._may_act else ItemState.HELD_BACK
+
+    def _take_rule(self, text: str, action: Action) -> None:
+        place = self._file.place(text)
+        try:
+            rules = rules_of(text, action, "other", self._anchor())
+        except ForeignRuleError as error:
+            self._add(f"{action} rule", text, place, ItemState.WITHOUT_EFFECT, str(error))
+            return
+        state = ItemState.ACTIVE if action is not Action.ALLOW else self._acting
+        if state is ItemState.ACTIVE:
+            self.rules[action] += (replace(rule, origin=place) for rule in rules)
+        self._add(f"{action} rule", text, place, state)
+
+    def _take_directory(self, name: str) -> None:
+        place = self._file.place(name)
+        path = os.path.normpath(self._folders.cwd / at_home(name))
+        if self._may_act:
+            rule = Rule("external_directory", f"{path.rstrip('/')}/*", Action.ALLOW, "other", origin=place)
+            self.rules[Action.ALLOW].append(rule)
+        self._add("directory", name, place, self._acting)
+
+    def _anchor(self) -> Anchor:
+        project = self._folders.project
+        belongs_to = self._file.path.parent.parent
+        return Anchor(
+            folder=_relative(self._folders.cwd, project),
+            settings=_relative(belongs_to, project),
+            project=project.as_posix(),
+            home=self._folders.home.as_posix(),
+        )
+
+    def _others(self) -> Iterator[tuple[str, str]]:
+        """Yield the settings that mean nothing here, each with the way to the same thing."""
+        if mode := self._file.permissions.get("defaultMode"):
+            yield "defaultMode", f"{_INSTEAD['defaultMode']} ({mode})"
+        for key in self._file.table:
+            if key not in _READ_HERE:
+                yield key, _INSTEAD.get(key, "")
+
+    def _add(self, kind: str, name: str, place: str, state: ItemState, why: str = "") -> None:
+        self.items.append(FoundItem(PROGRAM, kind, name, place, state, why))
+
+
+def _relative(path: Path, project: Path) -> str | None:
+    """Return a path in the project as rules know it, "" for its root, None for one outside."""
+    if not path.is_relative_to(project):
+        return None
+    name = path.relative_to(project).as_posix()
+    return "" if name == "." else name

@@ -1,0 +1,51 @@
+"""What another program's files hold: each thing with its place, and whether it counts here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from enum import StrEnum
+
+from tui_agent.agent.permissions import Rule
+from tui_agent.lazy import dataclass
+
+
+class ItemState(StrEnum):
+    """Whether something counts here."""
+
+    ACTIVE = "in use"
+    HELD_BACK = "waits until you trust the project"
+    WITHOUT_EFFECT = "no effect here"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundItem:
+    """One thing in a file of another program.
+
+    ``kind`` is a word for it (``permission rule``), ``place`` its file and line, ``why`` the reason it has no effect or
+    the way to get one.
+    """
+
+    program: str
+    kind: str
+    name: str
+    place: str
+    state: ItemState
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignSettings:
+    """Settings of other programs in our forms. ``environment`` is for commands."""
+
+    rules: tuple[Rule, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    items: tuple[FoundItem, ...] = ()
+
+    def joined(self, others: "Sequence[ForeignSettings]") -> "ForeignSettings":
+        environment = dict(self.environment)
+        rules = list(self.rules)
+        items = list(self.items)
+        for other in others:
+            environment |= other.environment
+            rules += other.rules
+            items += other.items
+        return ForeignSettings(tuple(rules), environment, tuple(items))
