@@ -39,6 +39,7 @@ from tui_agent.path_checks import is_file, is_there
 from tui_agent.paths import config_dir
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.effort import Effort
+from tui_agent.text_files.encodings import settings_text
 from tui_agent.web.settings import FetchSettings
 
 THEMES = (
@@ -365,14 +366,14 @@ def read_table(path: Path) -> Table:
 
 def _parsed(path: Path, read: Callable[[], bytes]) -> Table:
     try:
-        return tomllib.loads(read().decode("utf-8"))
+        return tomllib.loads(settings_text(read()))
     except FileNotFoundError:
         return {}
     except OutsideError:
         raise
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}. Correct it or move the file away.") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{path} cannot be read: {error}.") from None
 
 

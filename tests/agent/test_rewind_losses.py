@@ -17,7 +17,7 @@ from tui_agent.agent.checkpoints.file_snapshots import ABSENT, Image, digest_of,
 from tui_agent.agent.checkpoints.plan import SAME_FILE, Conflict, Difference, RestoreStep, decide, in_order
 from tui_agent.agent.checkpoints.recorder import IS_OLDER, SnapshotStore
 from tui_agent.agent.checkpoints.restoring import Restorer
-from tui_agent.editing.text_files import replace_file
+from tui_agent.text_files.replacing import replace_file
 
 LONG_AGO = (1_000_000_000, 1_000_000_000)
 
@@ -236,7 +236,7 @@ async def test_a_file_that_comes_back_never_has_other_permissions(
         seen.append(stat.S_IMODE(os.stat(source, dir_fd=src_dir_fd).st_mode))
         replaced(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
 
-    monkeypatch.setattr("tui_agent.editing.text_files.os.replace", watch)
+    monkeypatch.setattr("tui_agent.text_files.replacing.os.replace", watch)
     await restore(harness, None)
     assert seen == [0o700]
     await harness.agent.aclose()
@@ -250,7 +250,7 @@ def test_a_file_with_two_names_is_whole_when_the_disk_is_full(tmp_path: Path) ->
     # A limit for files stands for the disk: it holds for this process alone.
     code = (
         "import pathlib, resource, signal, sys\n"
-        "from tui_agent.editing.text_files import replace_file\n"
+        "from tui_agent.text_files.replacing import replace_file\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, (1000, {resource.RLIM_INFINITY}))\n"
         "try:\n    replace_file(pathlib.Path(sys.argv[1]), b'x' * 100000)\n"

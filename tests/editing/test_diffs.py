@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tui_agent.editing import diffs as module
 from tui_agent.editing.diffs import BoundedMatcher, diff_texts
-from tui_agent.editing.text_files import lines_of
 from tui_agent.files.globs import compile_glob, name_glob, split_glob
+from tui_agent.text_files.lines import lines_of
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "c", "d\r", "e"]), max_size=30).map("\n".join)
 

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.tooling import Workspace
-from tui_agent.editing.text_files import load, replace_file
 from tui_agent.errors import ToolError
 from tui_agent.files.inside import make_directories, open_file
 from tui_agent.files.own_git import head_of
 from tui_agent.permission import Permission
+from tui_agent.text_files.reading import load
+from tui_agent.text_files.replacing import replace_file
 from tui_agent.tools.bash import BashTool
 from tui_agent.tools.edit import EditTool
 from tui_agent.tools.grep import GrepTool

@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 
 from tui_agent.agent.archive import entry_text
@@ -16,13 +15,15 @@ from tui_agent.context.truncation import OutputLimits
 from tui_agent.context.view import ContextView
 from tui_agent.files.ignore import IgnoreRules, rows
 from tui_agent.files.inside import is_inside
-from tui_agent.files.secret_files import shown_line, shown_text
+from tui_agent.files.secret_files import shown_text
 from tui_agent.lazy import dataclass
-from tui_agent.path_checks import at_home, is_directory, is_file, is_there
+from tui_agent.path_checks import at_home, is_directory, is_file, is_there, real_path
 from tui_agent.safe_text import valid
 from tui_agent.session.entries import Entry, FilePart, ImagePart, TextPart, ToolResultEntry, ToolStatus, UserPart
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.session import Session
+from tui_agent.text_files.lines import numbered
+from tui_agent.text_files.reading import encoding_of, read_start, read_window, without_secrets
 from tui_agent.tools.outputs import MAX_IMAGE_BYTES, image_size
 from tui_agent.tools.registry import tool_traits
 
@@ -32,7 +33,6 @@ FILE_BYTES = 50 * 1024
 """Bytes of text that are attached of one file."""
 MAX_NAMES = 300
 """Names shown of a directory."""
-_SAMPLE = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,28 +156,32 @@ def _file(name: str, path: Path) -> FilePart | _Image:
     size = path.stat().st_size
     if mime is not None and size > MAX_IMAGE_BYTES:
         return FilePart(path=name, text=f"[image of {size} bytes, too large to attach]")
-    with path.open("rb") as file:
-        data = file.read(FILE_BYTES if mime is None else MAX_IMAGE_BYTES)
     if mime is not None:
-        return _Image(name, mime, data)
-    if b"\0" in data[:_SAMPLE]:
+        with path.open("rb") as file:
+            return _Image(name, mime, file.read(MAX_IMAGE_BYTES))
+    start = read_start(real_path(path), FILE_BYTES)
+    if start is None:
         return FilePart(path=name, text=f"[binary file of {size} bytes]")
-    text = shown_text(path, data.decode("utf-8", errors="replace"))
-    if size > len(data):
-        text = f"{text}\n[{size - len(data)} more bytes; use read for the rest]"
+    text = shown_text(path, start.text)
+    if start.size > start.bytes_read:
+        text = f"{text}\n[{start.size - start.bytes_read} more bytes; use read for the rest]"
     return FilePart(path=name, text=text)
 
 
 def _lines(path: Path, first: int, last: int) -> str:
+    real = real_path(path)
+    encoding = encoding_of(real)
+    if encoding is None:
+        return "[binary file]"
+    window = without_secrets(read_window(real, encoding, range(first, last + 1), FILE_BYTES), real, FILE_BYTES)
     shown: list[str] = []
     size = 0
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(islice(file, first - 1, last), first):
-            size += len(line)
-            if size > FILE_BYTES:
-                shown.append(f"[cut at line {number}; use read for the rest]")
-                break
-            shown.append(f"{number}\t{shown_line(path, number, line.rstrip())}")
+    for number, line in enumerate(window.lines, first):
+        size += len(line)
+        if size > FILE_BYTES:
+            shown.append(f"[cut at line {number}; use read for the rest]")
+            break
+        shown.append(f"{number}\t{line.rstrip()}")
     return "\n".join(shown) or f"[the file has no line {first}]"
 
 
@@ -258,12 +262,12 @@ def _part(name: str, project: Path, names: dict[str, float], room: int) -> FileP
     try:
         if not is_inside(project, path) or not is_file(path) or path.stat().st_size > _LARGEST:
             return None
-        text = path.read_text("utf-8")
-    except (OSError, ValueError):
+        start = read_start(real_path(path), _LARGEST)
+    except OSError:
         return None
-    if not text.strip() or "\0" in text:
+    if start is None or not start.text.strip() or "\0" in start.text:
         return None
-    lines = [f"{number}\t{line}" for number, line in enumerate(shown_text(path, text).splitlines(), 1)]
+    lines = numbered(shown_text(path, start.text))
     limits = OutputLimits(tokens=room * 3 // 4)
     if fits(lines, limits):
         return FilePart(path=name, text="\n".join(lines))

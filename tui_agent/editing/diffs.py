@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import Match, SequenceMatcher
 
-from tui_agent.editing.text_files import lines_of
 from tui_agent.lazy import dataclass
+from tui_agent.text_files.encodings import odd_bytes_shown
+from tui_agent.text_files.lines import lines_of
 
 CONTEXT_LINES = 3
 MAX_DIFF_CHARS = 400_000
@@ -35,7 +36,7 @@ def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
     codes = changes_between(old, new)
     changes = [code for code in codes if code[0] != "equal"]
     return FileDiff(
-        text=_render(shown, codes, old, new, is_new=before is None) if changes else "",
+        text=odd_bytes_shown(_render(shown, codes, old, new, is_new=before is None)) if changes else "",
         additions=sum(new_end - new_start for _, _, _, new_start, new_end in changes),
         deletions=sum(old_end - old_start for _, old_start, old_end, _, _ in changes),
         hunks=tuple(range(new_start, new_end) for _, _, _, new_start, new_end in changes),

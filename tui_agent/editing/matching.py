@@ -8,199 +8,17 @@ only one at its level, and text the edit does not mean to change stays as it is 
 
 import bisect
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
-from fractions import Fraction
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from itertools import accumulate
 
+from tui_agent.editing.closest import closest
 from tui_agent.editing.diffs import Opcode, changes_between
-from tui_agent.editing.text_files import lines_of, newline_of, with_newlines
+from tui_agent.editing.indentation import reindented
+from tui_agent.editing.slips import Pair, without_blank_ends, without_escapes, without_line_numbers
 from tui_agent.lazy import dataclass
-
-# A block that a model copied with other indentation: either every line is shifted by the same white space, or every
-# line's indentation is the same multiple: tabs for spaces, two spaces for four.
-
-
-def reindented(old: Sequence[str], there: Sequence[str], new: str) -> str | None:
-    """Return a new text with the file's indentation; None when the lines don't all differ alike.
-
-    Args:
-        old: the lines that were looked for.
-        there: the lines the file has in their place, alike but for white space at their ends.
-        new: the text for them, indented like ``old``.
-    """
-    pairs = [(_indent_of(a), _indent_of(b)) for a, b in zip(old, there, strict=True) if a.strip()]
-    narrower, wider = pairs[0]
-    rows = lines_of(new)
-    if wider.endswith(narrower):
-        prefix = wider[: len(wider) - len(narrower)]
-        if all(there == prefix + here for here, there in pairs):
-            return "".join(prefix + row if row.strip() else row for row in rows)
-    elif narrower.endswith(wider):
-        prefix = narrower[: len(narrower) - len(wider)]
-        fits = all(row.startswith(prefix) for row in rows if row.strip())
-        if fits and all(here == prefix + there for here, there in pairs):
-            return "".join(row.removeprefix(prefix) for row in rows)
-    return _rescaled(pairs, rows)
-
-
-def _indent_of(line: str) -> str:
-    return line[: len(line) - len(line.lstrip(" \t"))]
-
-
-def _rescaled(pairs: Sequence[tuple[str, str]], rows: Sequence[str]) -> str | None:
-    """Return the text with so many of the file's characters for each of its own, and so many more."""
-    used_here, used_there = ({*"".join(indents)} for indents in zip(*pairs, strict=True))
-    if len(used_here) != 1 or len(used_there) != 1:
-        return None
-    points = {(len(here), len(there)) for here, there in pairs}
-    if used_here != used_there:
-        points.add((0, 0))
-    (first, first_there), (last, last_there) = min(points), max(points)
-    if first == last or first_there == last_there:
-        return None
-    factor = Fraction(last_there - first_there, last - first)
-    scaled: dict[str, str] = {}
-    for indent in {here for here, _there in pairs} | {_indent_of(row) for row in rows if row.strip()}:
-        width = first_there + factor * (len(indent) - first)
-        if width < 0 or width.denominator != 1 or not set(indent) <= used_here:
-            return None
-        scaled[indent] = min(used_there) * int(width)
-    if 1 not in factor.as_integer_ratio() or any(scaled[here] != there for here, there in pairs):
-        return None
-    return "".join(scaled[_indent_of(row)] + row.lstrip(" \t") if row.strip() else row for row in rows)
-
-
-# The error for an edit whose text is not in the file, or not only once: the lines it comes closest to.
-
-_MAX_PLACES = 8
-_MAX_LINES = 16
-_MAX_CHARS = 200
-_COMPARED_LINES = 20_000
-_MIN_SIMILARITY = 0.6
-_MOST_COMPARED = 200
-"""Lines compared character by character with one that is not there; each takes up to 2 ms."""
-_MOST_COUNTED = 100
-"""Places after which it is clear that a text is not the only one."""
-
-
-def closest(text: str, old: str) -> str:
-    """Return a message that shows where the text comes closest to the one looked for."""
-    lines, wanted = text.removesuffix("\n").split("\n")[:_COMPARED_LINES], old.strip("\n").split("\n")
-    if not old.strip():
-        return "old is only white space that is not in the file like that."
-    start = _best_start(lines, wanted)
-    if start is not None:
-        return _differing(lines, wanted, start)
-    sought = next(line.strip() for line in wanted if line.strip())[:_MAX_CHARS]
-    begins = [line.strip()[:_MAX_CHARS] for line in lines]
-    near = _most_alike(sought, begins)
-    if near is None:
-        return "old was not found, nor anything like it. Read the file again."
-    number = begins.index(near)
-    return f"old was not found. Closest is:\n{number + 1}\t{_cut(lines[number])}"
-
-
-def _most_alike(sought: str, lines: Iterable[str]) -> str | None:
-    """Return the line that is most like a text; None where none is enough. Only so many are compared thoroughly."""
-    matcher, best, found, left = SequenceMatcher(b=sought), _MIN_SIMILARITY, None, _MOST_COMPARED
-    for line in dict.fromkeys(lines):
-        matcher.set_seq1(line)
-        if matcher.real_quick_ratio() < best or matcher.quick_ratio() < best:
-            continue
-        if (ratio := matcher.ratio()) > best or (found is None and ratio == best):
-            best, found = ratio, line
-        left -= 1
-        if not left:
-            break
-    return found
-
-
-def _best_start(lines: list[str], old: list[str]) -> int | None:
-    """Return the index at which most lines of ``old`` are where they should be."""
-    places: dict[str, list[int]] = {}
-    for index, line in enumerate(lines):
-        places.setdefault(line.strip(), []).append(index)
-    votes: Counter[int] = Counter()
-    for offset, line in enumerate(old):
-        if line.strip():
-            votes.update(index - offset for index in places.get(line.strip(), ())[:100] if index >= offset)
-    return min(votes, key=lambda start: (-votes[start], start)) if votes else None
-
-
-def _differing(lines: list[str], old: list[str], start: int) -> str:
-    end = min(start + len(old), len(lines))
-    offset = next(
-        (at for at, line in enumerate(old) if start + at >= end or lines[start + at].strip() != line.strip()), None
-    )
-    if offset is None:
-        hint, middle = f"Lines {start + 1}-{end} differ from it in white space only, copy them exactly:", start
-    elif start + offset >= end:
-        hint, middle = f"The file ends after line {end}, old goes on with {_cut(old[offset].strip())!r}:", end
-    else:
-        middle = start + offset
-        hint = f"Closest is this, but line {middle + 1} in old is {_cut(old[offset].strip())!r}:"
-    first = max(start, min(middle - _MAX_LINES // 2, end - _MAX_LINES))
-    numbered = (f"{place + 1}\t{_cut(lines[place])}" for place in range(first, min(end, first + _MAX_LINES)))
-    return "\n".join([f"old was not found. {hint}", *numbered])
-
-
-def _cut(line: str) -> str:
-    line = line.removesuffix("\r")
-    return line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]} [...]"
-
-
-# Slips of models in a text they copy: line numbers, escapes, blank lines around it. Each
-# function takes the text to find and the text to put in its place, and returns both without the slip; None where there
-# is none, or where it is not the same in both, so that it may be meant.
-
-Pair = tuple[str, str]
-
-_NUMBERED = re.compile(r"^ *(\d+)(\t|→|: | \| )")
-_FIRST_BLANKS = re.compile(r"\A(?:[ \t]*\r?\n)+")
-_LAST_BLANKS = re.compile(r"(?:\r?\n[ \t]*)+\Z")
-
-_ESCAPES = {
-    "\\\\": "\\", "\\n": "\n", "\\t": "\t", '\\"': '"', "\\'": "'", "\\`": "`",
-    "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&amp;": "&",
-}  # fmt: skip
-_ESCAPED = re.compile("|".join(map(re.escape, _ESCAPES)))
-
-
-def without_line_numbers(old: str, new: str) -> Pair | None:
-    """Take off the numbers that `read` and searches put in front of lines."""
-    lines = old.removesuffix("\n").split("\n")
-    matches = [match for line in lines if (match := _NUMBERED.match(line))]
-    numbers = [int(match[1]) for match in matches]
-    in_order = len(numbers) == len(lines) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-    if not in_order or len({match[2] for match in matches}) != 1:
-        return None
-    mark = re.compile(rf"^ *\d+{re.escape(matches[0][2])}", re.MULTILINE)
-    return mark.sub("", old), mark.sub("", new)
-
-
-def without_blank_ends(old: str, new: str) -> Pair | None:
-    if not old.strip():
-        return None
-    bare_old, bare_new = old, new
-    for blanks in (_FIRST_BLANKS, _LAST_BLANKS):
-        if blanks.search(bare_old):
-            bare_old, bare_new = blanks.sub("", bare_old), blanks.sub("", bare_new)
-    return None if bare_old == old else (bare_old, bare_new)
-
-
-def without_escapes(old: str, new: str) -> Pair | None:
-    """Undo one escaping too many, as in JSON or HTML; only of characters that are nowhere written plainly."""
-    kinds = set(_ESCAPED.findall(old))
-    rest = _ESCAPED.sub(lambda match: "" if match[0] in kinds else match[0], f"{old} {new}")
-    if not kinds or any(_ESCAPES[kind] in rest for kind in kinds):
-        return None
-    plain = {kind: _ESCAPES[kind] for kind in kinds}
-    bare_old, bare_new = (_ESCAPED.sub(lambda match: plain.get(match[0], match[0]), text) for text in (old, new))
-    return bare_old, bare_new
-
+from tui_agent.text_files.encodings import odd_bytes_shown, with_odd_bytes
+from tui_agent.text_files.lines import line_at, lines_of, newline_of, with_newlines
 
 _TYPOGRAPHIC = str.maketrans(
     {
@@ -210,6 +28,11 @@ _TYPOGRAPHIC = str.maketrans(
         **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f\u3000", " "),
     }
 )
+
+
+_MAX_PLACES = 8
+_MOST_COUNTED = 100
+"""Places after which it is clear that a text is not the only one."""
 
 
 class NoMatchError(Exception):
@@ -251,30 +74,44 @@ def replace(text: str, wanted: Replacement) -> Replaced:
     Raises:
         NoMatchError: there is no such text, or there are several and ``everywhere`` is not set.
     """
+    # A model sees odd bytes as U+FFFD; positions are the same in the text that it sees.
+    shown = text if wanted.old in text else odd_bytes_shown(text)
+    loosely, spans = _places(shown, wanted)
+    if len(spans) > 1 and not wanted.everywhere:
+        raise NoMatchError(_several(text, spans))
+    out: list[str] = []
+    position = 0
+    count = 0
+    for span in spans:
+        if span.start < position:
+            continue  # It overlaps one before, and is left as it is.
+        new = span.new if shown is text else with_odd_bytes(span.new, text[span.start : span.end])
+        if new is None:
+            raise NoMatchError("old has bytes that are not text, shown as \ufffd; new must keep all of them, or none.")
+        out += [text[position : span.start], new]
+        position = span.end
+        count += 1
+    return Replaced("".join([*out, text[position:]]), count, loosely)
+
+
+def _places(text: str, wanted: Replacement) -> tuple[str, list[_Span]]:
+    """Return the places of a text, and the differences that were ignored to find them.
+
+    Raises:
+        NoMatchError: there is none.
+    """
     for loosely, find in _LEVELS:
         spans = find(text, wanted)
-        if not spans:
-            continue
-        if len(spans) > 1 and not wanted.everywhere:
-            lines = ", ".join(str(line_at(text, span.start)) for span in spans[:_MAX_PLACES])
-            more = ", ..." if len(spans) > _MAX_PLACES else ""
-            times = f"{len(spans)} times" if len(spans) < _MOST_COUNTED else f"at least {_MOST_COUNTED} times"
-            raise NoMatchError(
-                f"old is there {times} (lines {lines}{more}). "
-                "Add lines around it to name one place, or set all to true."
-            )
-        out, position, count = [], 0, 0
-        for span in spans:
-            if span.start >= position:  # those that overlap one before are left as they are
-                out += [text[position : span.start], span.new]
-                position, count = span.end, count + 1
-        return Replaced("".join([*out, text[position:]]), count, loosely)
+        if spans:
+            return loosely, spans
     raise NoMatchError(closest(text, wanted.old))
 
 
-def line_at(text: str, position: int) -> int:
-    """Return the number of the line that a position is in, counted from 1."""
-    return text.count("\n", 0, position) + 1
+def _several(text: str, spans: list[_Span]) -> str:
+    lines = ", ".join(str(line_at(text, span.start)) for span in spans[:_MAX_PLACES])
+    more = ", ..." if len(spans) > _MAX_PLACES else ""
+    times = f"{len(spans)} times" if len(spans) < _MOST_COUNTED else f"at least {_MOST_COUNTED} times"
+    return f"old is there {times} (lines {lines}{more}). Add lines around it to name one place, or set all to true."
 
 
 # -- levels -------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ secrets are left out and the rest is shown. Source code, text for people and fil
 (``.env.example``) count by their names only: anything like a key there is made up for a test or an example.
 """
 
-import codecs
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +15,7 @@ from tui_agent.files.inside import read_regular
 from tui_agent.files.sensitive import HARMLESS_NAMES, is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
+from tui_agent.text_files.encodings import UTF_8, detect
 
 MAX_BYTES = 1_000_000
 """Bytes at the beginning of a file that are looked at as a whole; lines after that are looked at one by one."""
@@ -29,10 +29,6 @@ _CODE = frozenset({
     ".exs", ".erl", ".hs", ".ml", ".clj", ".dart", ".zig", ".sql", ".css", ".scss", ".html", ".md", ".rst", ".lock",
 })  # fmt: skip
 
-_WIDE = (
-    (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
-)  # fmt: skip
 _MAX_PROGRAM_NAMES = 4_000
 _MAX_PROGRAM_DEPTH = 5
 _MAX_SETTINGS_BYTES = 4_096
@@ -178,10 +174,10 @@ def _content(path: Path, _modified: int, size: int) -> _Content:
     from tui_agent.secret_detector import REMOVED, find_secrets
 
     data = read_regular(path, MAX_BYTES) or b""
-    encoding = next((name for mark, name in _WIDE if data.startswith(mark)), "utf-8")
-    if b"\0" in data[:8_192] and encoding == "utf-8":
+    encoding = detect(data)
+    if encoding is None and b"\0" in data:
         return _NOTHING
-    text = data.decode(encoding, "replace")
+    text = (encoding or UTF_8).decode(data)
     touched, pieces, end = set[int](), list[str](), 0
     found = find_secrets(text)
     for secret in found:

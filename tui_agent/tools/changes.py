@@ -10,10 +10,12 @@ from tui_agent.files.secret_files import MAX_BYTES, is_secret_file, shown_text
 from tui_agent.files.sensitive import BARE_REPOSITORY, is_sensitive, rules_programs
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.text_files.encodings import DETECTED_BYTES
+from tui_agent.text_files.structure import made_invalid
 from tui_agent.tools.base import ToolContext
 from tui_agent.tools.paths import Location, explain, path_needs
 
-MAX_CHANGED_BYTES = 10_000_000
+MAX_CHANGED_BYTES = DETECTED_BYTES
 """Largest file that is changed in memory."""
 
 
@@ -82,6 +84,12 @@ def refuse_unless_file(location: Location) -> None:
         raise ToolError(f"{location.shown} is a directory.")
     if not is_file(location.real):
         raise ToolError(f"{location.shown} is a device, pipe or socket, not a file.")
+
+
+def validity_note(location: Location, before: str, after: str) -> str:
+    """Return what is added to the answer when a change made a structured file invalid, "" for nothing."""
+    found = made_invalid(location.real.name, before, after)
+    return "" if found is None else f" It was written, but is now {found}."
 
 
 def stale(location: Location) -> ToolError:

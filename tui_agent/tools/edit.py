@@ -8,15 +8,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field, model_validator
 
 from tui_agent.editing.diffs import FileDiff, diff_texts
-from tui_agent.editing.text_files import lines_of, load, replace_file
 from tui_agent.errors import ToolError
 from tui_agent.files.secret_files import file_holds_secret, shown_diff, shown_line
 from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
+from tui_agent.text_files.encodings import odd_bytes_shown
+from tui_agent.text_files.lines import line_at, lines_of
+from tui_agent.text_files.reading import load
+from tui_agent.text_files.replacing import replace_file
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_left_out, refuse_unless_file, stale
+from tui_agent.tools.changes import (
+    MAX_CHANGED_BYTES,
+    change_needs,
+    refuse_left_out,
+    refuse_unless_file,
+    stale,
+    validity_note,
+)
 from tui_agent.tools.outputs import counted
 from tui_agent.tools.paths import Location, explain, find, locate, missing, relocate
 
@@ -132,9 +142,11 @@ class EditTool(Tool[EditInput]):
         head = f"Edited {location.shown}: {counted(plan.count, 'place')}, +{plan.diff.additions} -{plan.diff.deletions}"
         if plan.loosely:
             head += f" (old differed from the file in {', '.join(plan.loosely)})"
-        now = await asyncio.to_thread(_changed_lines, location.real, lines_of(plan.text), plan.diff.hunks)
+        note = await asyncio.to_thread(validity_note, location, plan.before, plan.text)
+        lines = lines_of(odd_bytes_shown(plan.text))
+        now = await asyncio.to_thread(_changed_lines, location.real, lines, plan.diff.hunks)
         return ToolResult(
-            "\n".join([f"{head}. Now:", *now]),
+            "\n".join([f"{head}.{note} Now:", *now]),
             title=location.shown,
             metadata=ToolMetadata(
                 path=location.pattern,
@@ -180,15 +192,13 @@ def _plan(arguments: EditInput, location: Location, context: ToolContext) -> _Pl
     refuse_left_out(file.text, text, location)
     if text == file.text:
         raise ToolError(f"The edits leave {location.shown} as it is; nothing was written.")
-    try:
-        data = file.encoding.encode(text)
-    except UnicodeEncodeError as error:
-        raise ToolError(
-            f"{location.shown} is {file.encoding.name}, which has no {error.object[error.start]!r}. Nothing was "
-            "changed; use other characters, or convert the file with bash (iconv) first."
-        ) from None
     return _Plan(
-        file.text, data, text, diff_texts(location.pattern, file.text, text), count, tuple(dict.fromkeys(loosely))
+        before=file.text,
+        data=file.encoded(text, location.shown),
+        text=text,
+        diff=diff_texts(location.pattern, file.text, text),
+        count=count,
+        loosely=tuple(dict.fromkeys(loosely)),
     )
 
 
@@ -212,8 +222,6 @@ def _one(text: str, edit: Edit) -> "Replaced":
 
 def _failed(error: ToolError, edit: Edit, which: tuple[int, int], *, before: str, now: str) -> ToolError:
     """Return the error for an edit that can't be made: which it is, and the changes in between."""
-    from tui_agent.editing.matching import line_at
-
     reason = str(error)
     if edit.old and edit.old != edit.new and edit.old not in now:
         if edit.old in before:

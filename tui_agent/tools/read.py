@@ -1,121 +1,35 @@
 """The ``read`` tool: text by the line, directories, images."""
 
 import asyncio
-import codecs
-import io
 import mimetypes
 import os
 import re
 import stat
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pydantic import Field, model_validator
 
-from tui_agent.editing.diffs import diff_texts
-from tui_agent.editing.text_files import SAMPLE_BYTES, Encoding, detect
 from tui_agent.errors import ToolError
 from tui_agent.files.inside import open_file
-from tui_agent.files.secret_files import is_secret_file, shown_line
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
-from tui_agent.session.entries import ImagePart, ToolMetadata, ToolResultEntry, Truncation
+from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
+from tui_agent.text_files.encodings import SAMPLE_BYTES, Encoding
+from tui_agent.text_files.reading import Window, encoding_of, read_window, window_of, without_secrets
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.functions.signature import image_type
 from tui_agent.tools.ls import list_tree
 from tui_agent.tools.outputs import MAX_IMAGE_BYTES, READ_END, READ_ON, Output, counted, finish, image_size, size_text
 from tui_agent.tools.paths import Location, explain, find, missing, path_needs, relocate
-
-MIN_SAVED_CHARS = 600
-"""Characters of an output below which saying that it is known saves nothing."""
-MAX_DIFF_SHARE = 0.5
-"""Share of the whole output a difference may take: a model reads the whole with less effort."""
-
-_SPAN = LazyPattern(r"^\[Lines \d+-\d+ of ((?:more than )?\d+)[.,].*\]\s*\Z", re.MULTILINE)
-"""The last line of a read that is not the whole file, with how long that is; as ``READ_ON`` and ``READ_END`` say it."""
-_NUMBERED = LazyPattern(r"^(\d+)\t(.*)$", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """The answer in place of lines that the entry ``source`` has, all of them or those that did not change."""
-
-    text: str
-    source: int
-    all_of_it: bool
-
-
-def short_answer(title: str, shown: str, output: str, earlier: Iterable[ToolResultEntry]) -> Known | None:
-    """Return the answer in place of a file's lines; None to show them.
-
-    Args:
-        title: the request, path and lines; the same read has the same one.
-        shown: the file's name.
-        output: the numbered lines that would be shown.
-        earlier: the results of reads of this file that are in the model's view as they were, newest first.
-    """
-    if len(output) < MIN_SAVED_CHARS:
-        return None
-    lines = _lines(output)
-    for result in earlier:
-        same_read = result.title == title
-        if result.metadata.known_from is not None:
-            if same_read:
-                break  # The model had this answer already, and asks again.
-            continue
-        known = _lines(result.output)
-        # A file that grew or shrank has changed, though the lines that are still there have not.
-        if lines and lines.items() <= known.items() and _length(output, lines) == _length(result.output, known):
-            span = f"lines {min(lines)}-{max(lines)} of {shown}"
-            note = f"[Unchanged: {span} are as in the read of #{result.id}, which you still see.]"
-            return Known(note, result.id, all_of_it=True)
-        whole = _is_whole(output, lines) and _is_whole(result.output, known)
-        if same_read and whole and (changed := _difference(shown, known, lines, len(output), result.id)):
-            return Known(changed, result.id, all_of_it=False)
-        if lines.keys() <= known.keys():
-            break  # Its version of these lines is outdated, and so are earlier reads.
-    return None
-
-
-def _lines(output: str) -> dict[int, str]:
-    return {int(found[1]): found[2] for found in _NUMBERED.finditer(output)}
-
-
-def _length(output: str, lines: dict[int, str]) -> str:
-    """Return how many lines the file has: a read of a part says so, otherwise it is those that are shown."""
-    found = _SPAN.search(output)
-    return str(max(lines, default=0)) if found is None else found[1]
-
-
-def _is_whole(output: str, lines: dict[int, str]) -> bool:
-    return bool(lines) and min(lines) == 1 and _length(output, lines) == str(max(lines))
-
-
-def _difference(shown: str, known: dict[int, str], lines: dict[int, str], whole: int, entry_id: int) -> str | None:
-    """Return the changes since a read of the whole file, None where they are too many."""
-    before, after = ("".join(f"{text}\n" for text in held.values()) for held in (known, lines))
-    diff = diff_texts(shown, before, after).text
-    if not diff or len(diff) > whole * MAX_DIFF_SHARE:
-        return None
-    return (
-        f"[Changed since the read of #{entry_id}, which you can still see. This is the difference; make the same call "
-        f"again to have all of it.]\n{diff}"
-    )
-
+from tui_agent.tools.rereads import short_answer
 
 SECRETS_LEFT_OUT = "[Secrets are shown as [redacted] in {lines}. An edit must leave those parts as they are.]\n"
-STORED_LINES, STORED_BYTES = 20_000, 1_000_000
-"""Limits of one read of a file: the part not shown to the model is stored, for ``recall``."""
+STORED_LINES = 20_000
+"""Lines of one read of a file: the part not shown to the model is stored, for ``recall``."""
 
-MAX_COUNTED_BYTES = 512 * 1024 * 1024
-"""Bytes after the shown lines in which lines are still counted."""
-
-_MAX_WIDE_BYTES = 64 * 1024 * 1024
-_CHUNK = 1024 * 1024
-_CUT_NOTE = 30
 _NUMBER_CHARS = 12
 _PLACE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9})|:\d+)?:?")
 _PDF = b"%PDF-"
@@ -174,23 +88,6 @@ def _without_lines(arguments: ReadInput, context: ToolContext) -> ReadInput:
     return arguments.model_copy(update=update)
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """Some lines of a file. ``total`` counts all of its lines, or those seen if ``counted`` is off."""
-
-    lines: list[str]
-    first: int
-    total: int
-    counted: bool
-    size: int
-    hidden: int = 0
-    """Lines in which secrets are left out."""
-
-    @property
-    def last(self) -> int:
-        return self.first + len(self.lines) - 1
-
-
 class ReadTool(Tool[ReadInput]):
     """Shows a file, a directory or an image."""
 
@@ -245,21 +142,10 @@ class ReadTool(Tool[ReadInput]):
         mime = image_type(sample)
         if mime:
             return await _image(location, mime, status.st_size, context)
-        encoding = detect(sample, whole=status.st_size <= SAMPLE_BYTES)
+        encoding = await asyncio.to_thread(encoding_of, location.real)
         if encoding is None or sample.startswith(_PDF):
             return _binary(location, status.st_size, sample)
-        # Noted first: a change while the file is read then shows at the next edit.
-        await asyncio.to_thread(context.reads.note, location.real)
-        first, lines = max(arguments.offset, 1), min(arguments.limit or STORED_LINES, STORED_LINES)
-        wanted = range(first, first + lines)
-        line_chars = context.limits.line_chars - _NUMBER_CHARS
-        unsaved = None if context.editor is None else await context.editor.unsaved(location.real)
-        if unsaved is None:
-            window = await asyncio.to_thread(_window, location.real, encoding, wanted, line_chars)
-        else:
-            data = unsaved.encode("utf-8", "replace")
-            window = _cut_out(io.BytesIO(data), "utf-8", wanted, line_chars, len(data))
-        window = await asyncio.to_thread(_without_secrets, window, location.real, line_chars)
+        window = await _window(arguments, location, encoding, context)
         result = await finish(_text_output(self.title(arguments), location, window), context)
         known = short_answer(result.title, location.shown, result.output, context.in_view(location.pattern))
         if known is None:
@@ -269,12 +155,27 @@ class ReadTool(Tool[ReadInput]):
         return replace(result, output=known.text, full_output=None, metadata=metadata)
 
 
+async def _window(arguments: ReadInput, location: Location, encoding: Encoding, context: ToolContext) -> Window:
+    """Return the wanted lines: as the editor has them that the program runs in, else as they are on disk."""
+    # Noted first: a change while the file is read then shows at the next edit.
+    await asyncio.to_thread(context.reads.note, location.real)
+    first = max(arguments.offset, 1)
+    wanted = range(first, first + min(arguments.limit or STORED_LINES, STORED_LINES))
+    line_chars = context.limits.line_chars - _NUMBER_CHARS
+    unsaved = None if context.editor is None else await context.editor.unsaved(location.real)
+    if unsaved is None:
+        window = await asyncio.to_thread(read_window, location.real, encoding, wanted, line_chars)
+    else:
+        window = window_of(unsaved, wanted, line_chars)
+    return await asyncio.to_thread(without_secrets, window, location.real, line_chars)
+
+
 def _bytes_of(path: Path, size: int = -1) -> bytes:
     with open_file(path) as file:
         return file.read(size)
 
 
-def _text_output(title: str, location: Location, window: _Window) -> Output:
+def _text_output(title: str, location: Location, window: Window) -> Output:
     if not window.lines and window.first > 1:
         raise ToolError(f"offset {window.first} is past the end: {location.shown} has {window.total} lines.")
     total = str(window.total) if window.counted else f"more than {window.total}"
@@ -300,103 +201,6 @@ def _text_output(title: str, location: Location, window: _Window) -> Output:
 
 def _metadata(location: Location, *, count: int | None = None) -> ToolMetadata:
     return ToolMetadata(path=location.pattern, count=count, read_files=(location.pattern,))
-
-
-# -- text ---------------------------------------------------------------------------------------------------
-
-
-def _window(path: Path, encoding: Encoding, wanted: range, line_chars: int) -> _Window:
-    """Read the wanted lines without holding more of the file than them; count the others."""
-    size = path.stat().st_size
-    if encoding.name in {"utf-8", "latin-1"}:
-        with open_file(path) as file:
-            file.seek(len(encoding.bom))
-            return _cut_out(file, encoding.name, wanted, line_chars, size)
-    if size > _MAX_WIDE_BYTES:
-        raise ToolError(f"This {encoding.name} file is too large; convert it with bash (iconv) first.")
-    text = _bytes_of(path)[len(encoding.bom) :].decode(encoding.name, "replace")
-    return _cut_out(io.BytesIO(text.encode("utf-8", "replace")), "utf-8", wanted, line_chars, size)
-
-
-def _cut_out(file: BinaryIO, encoding: str, wanted: range, line_chars: int, size: int) -> _Window:
-    skipped = _skip(file, wanted.start - 1)
-    lines: list[str] = []
-    room = STORED_BYTES
-    if skipped == wanted.start - 1:
-        while len(lines) < len(wanted) and room >= 0:
-            line = _line(file, encoding, line_chars)
-            if line is None:
-                break
-            lines.append(line)
-            room -= len(line)
-    rest, counted = _count(file)
-    return _Window(lines, wanted.start, skipped + len(lines) + rest, counted, size)
-
-
-def _without_secrets(window: _Window, path: Path, line_chars: int) -> _Window:
-    """Return a window as it may be shown. A file that is a secret as a whole was asked about before."""
-    if is_secret_file(path):
-        return window
-    lines = [shown_line(path, number, line)[:line_chars] for number, line in enumerate(window.lines, window.first)]
-    hidden = sum(line != before for line, before in zip(lines, window.lines, strict=True))
-    return replace(window, lines=lines, hidden=hidden)
-
-
-def _skip(file: BinaryIO, lines: int) -> int:
-    """Move to the start of a line; return the lines passed, fewer when the file ends before."""
-    passed = 0
-    while passed < lines:
-        start = file.tell()
-        chunk = file.read(_CHUNK)
-        if not chunk:
-            break
-        found = chunk.count(b"\n")
-        if passed + found < lines:
-            passed += found
-            if not chunk.endswith(b"\n") and len(chunk) < _CHUNK:
-                passed += 1
-            continue
-        position = -1
-        for _ in range(lines - passed):
-            position = chunk.index(b"\n", position + 1)
-        file.seek(start + position + 1)
-        passed = lines
-    return passed
-
-
-def _line(file: BinaryIO, encoding: str, chars: int) -> str | None:
-    """Return the next line, cut to so many characters; None at the end."""
-    piece = file.readline(chars * 4)
-    if not piece:
-        return None
-    size, more = len(piece), piece
-    while more and not more.endswith(b"\n"):
-        more = file.readline(_CHUNK)
-        size += len(more)
-    try:
-        # Not final: a piece of a long line may end in the middle of a character.
-        text = codecs.getincrementaldecoder(encoding)().decode(piece, final=piece.endswith(b"\n"))
-    except UnicodeDecodeError:
-        text = piece.decode("latin-1")
-    text = text.rstrip("\r\n").replace("\0", "␀")
-    if len(text) <= chars and size == len(piece):
-        return text
-    shown = text[: chars - _CUT_NOTE]
-    left = size - more.endswith(b"\n") - len(shown.encode(encoding, "replace"))
-    return f"{shown} [+{left:,} bytes]"
-
-
-def _count(file: BinaryIO) -> tuple[int, bool]:
-    """Return the number of lines to the end, and whether the end was reached."""
-    lines = seen = 0
-    last = b"\n"
-    while chunk := file.read(_CHUNK):
-        lines += chunk.count(b"\n")
-        last = chunk[-1:]
-        seen += len(chunk)
-        if seen > MAX_COUNTED_BYTES:
-            return lines, False
-    return lines + (last != b"\n"), True
 
 
 # -- other than text ----------------------------------------------------------------------------------------

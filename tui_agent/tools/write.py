@@ -11,7 +11,6 @@ from pydantic import model_validator
 
 from tui_agent.context.rendering import line_count
 from tui_agent.editing.diffs import FileDiff, diff_texts
-from tui_agent.editing.text_files import TextFile, load, newline_of, replace_file, with_newlines
 from tui_agent.errors import ToolError
 from tui_agent.files.inside import make_directories
 from tui_agent.files.secret_files import shown_diff
@@ -20,8 +19,19 @@ from tui_agent.path_checks import is_directory
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
+from tui_agent.text_files.encodings import odd_bytes_shown, with_odd_bytes
+from tui_agent.text_files.lines import newline_of, with_newlines
+from tui_agent.text_files.reading import TextFile, load, new_file
+from tui_agent.text_files.replacing import replace_file
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_left_out, refuse_unless_file, stale
+from tui_agent.tools.changes import (
+    MAX_CHANGED_BYTES,
+    change_needs,
+    refuse_left_out,
+    refuse_unless_file,
+    stale,
+    validity_note,
+)
 from tui_agent.tools.outputs import counted
 from tui_agent.tools.paths import Location, explain, locate, relocate
 
@@ -44,10 +54,10 @@ class WriteInput(ToolInput):
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    before: TextFile | None
+    before: str | None
+    text: str
     data: bytes
     diff: FileDiff
-    note: str = ""
 
 
 class WriteTool(Tool[WriteInput]):
@@ -75,13 +85,14 @@ class WriteTool(Tool[WriteInput]):
             plan = await asyncio.to_thread(_write, arguments, location, context)
         except OSError as error:
             raise explain(error, location.shown) from error
-        texts = (plan.before.text if plan.before else "", arguments.content)
-        diff = await asyncio.to_thread(shown_diff, location.real, texts, plan.diff.text)
+        before = plan.before or ""
+        diff = await asyncio.to_thread(shown_diff, location.real, (before, plan.text), plan.diff.text)
+        note = await asyncio.to_thread(validity_note, location, before, plan.text)
         lines = counted(line_count(arguments.content), "line")
         verb = "Created" if plan.before is None else "Wrote"
         counts = "" if plan.before is None else f", +{plan.diff.additions} -{plan.diff.deletions}"
         return ToolResult(
-            f"{verb} {location.shown} ({lines}{counts}).{plan.note}",
+            f"{verb} {location.shown} ({lines}{counts}).{note}",
             title=location.shown,
             metadata=ToolMetadata(
                 path=location.pattern,
@@ -111,18 +122,37 @@ def _plan(arguments: WriteInput, location: Location, context: ToolContext) -> _P
     if arguments.path.strip().endswith("/") and not is_directory(location.real):
         raise ToolError(f"{arguments.path.strip()} names a directory. Name a file: directories are made with it.")
     if not os.path.lexists(location.real):
-        return _Plan(None, arguments.content.encode(), diff_texts(location.pattern, None, arguments.content))
+        file = new_file(location.real, arguments.content)
+        data = file.encoded(arguments.content, location.shown)
+        return _Plan(None, arguments.content, data, diff_texts(location.pattern, None, arguments.content))
     refuse_unless_file(location)
     changed = context.reads.changed_since(location.real)
     if changed is None and location.real.stat().st_size:
         raise ToolError(f"{location.shown} exists and was not read. Read it first, or change it with edit.")
     if changed:
         raise stale(location)
-    before = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
-    content = with_newlines(arguments.content, newline_of(before.text)) if before.text else arguments.content
-    refuse_left_out(before.text, content, location)
-    try:
-        data, note = before.encoding.encode(content), ""
-    except UnicodeEncodeError:
-        data, note = content.encode("utf-8"), f" It was {before.encoding.name} and is UTF-8 now."
-    return _Plan(before, data, diff_texts(location.pattern, before.text, content), note)
+    file = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
+    if not file.text:
+        file = new_file(location.real, arguments.content)
+    content = with_newlines(arguments.content, newline_of(file.text)) if file.text else arguments.content
+    content = _with_odd_bytes(content, file, location)
+    refuse_left_out(file.text, content, location)
+    data = file.encoded(content, location.shown)
+    return _Plan(file.text, content, data, diff_texts(location.pattern, file.text, content))
+
+
+def _with_odd_bytes(content: str, file: TextFile, location: Location) -> str:
+    """Return the content with the bytes that a model sees as U+FFFD.
+
+    Raises:
+        ToolError: it is open which goes where.
+    """
+    if odd_bytes_shown(file.text) == file.text:
+        return content
+    found = with_odd_bytes(content, file.text)
+    if found is None:
+        raise ToolError(
+            f"{location.shown} has bytes that are not text, shown as \ufffd; nothing was changed. Change the lines "
+            "around them with edit."
+        )
+    return found

@@ -23,9 +23,10 @@ from tui_agent.agent.checkpoints.plan import (
 from tui_agent.agent.checkpoints.preimages import GitObjects
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.editing.diffs import diff_texts
-from tui_agent.editing.text_files import SAMPLE_BYTES, detect, replace_file
 from tui_agent.lazy import dataclass
 from tui_agent.session.errors import StoreError
+from tui_agent.text_files.encodings import decode_text
+from tui_agent.text_files.replacing import replace_file
 
 ELSEWHERE = "it leads out of the project"
 
@@ -206,5 +207,4 @@ def _row(difference: Difference, now: Reading, restorer: Restorer) -> ChangedFil
 def _text(data: bytes | None) -> str | None:
     if data is None:
         return ""
-    encoding = detect(data[:SAMPLE_BYTES], whole=len(data) <= SAMPLE_BYTES) if len(data) <= _COMPARED_BYTES else None
-    return None if encoding is None else data.decode(encoding.name, "replace")
+    return decode_text(data) if len(data) <= _COMPARED_BYTES else None

@@ -13,6 +13,7 @@ from tui_agent.agent.knowledge.folders import Folder
 from tui_agent.files.inside import OutsideError, is_inside, read_file, read_inside
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
+from tui_agent.text_files.encodings import user_text
 
 FRONT_MATTER_CHARS = 16_384
 """Front matter longer than this is taken for a mistake."""
@@ -30,7 +31,7 @@ class LeftOutError(DocumentError):
 
 
 @dataclass(frozen=True, slots=True)
-class TextFile:
+class DocumentText:
     """A file's text, at most the limit's bytes of it. ``size`` is the whole file's in bytes."""
 
     text: str
@@ -68,10 +69,10 @@ class FileCache:
 
     def __init__(self, project: Path | None = None) -> None:
         self._project = project
-        self._known: dict[Path, tuple[tuple[int, int, int], TextFile]] = {}
-        self._documents: dict[Path, tuple[TextFile, Document | DocumentError]] = {}
+        self._known: dict[Path, tuple[tuple[int, int, int], DocumentText]] = {}
+        self._documents: dict[Path, tuple[DocumentText, Document | DocumentError]] = {}
 
-    def document(self, path: Path, limit: int) -> tuple[Document, TextFile] | None:
+    def document(self, path: Path, limit: int) -> tuple[Document, DocumentText] | None:
         """Return a Markdown file taken apart, None when there is no such file; raises DocumentError."""
         file = self.read(path, limit)
         if file is None:
@@ -87,7 +88,7 @@ class FileCache:
             raise known[1]
         return known[1], file
 
-    def read(self, path: Path, limit: int) -> TextFile | None:
+    def read(self, path: Path, limit: int) -> DocumentText | None:
         """Return a file's text, None when there is no such file; raises DocumentError, LeftOutError if forbidden."""
         try:
             status = path.stat()
@@ -105,9 +106,7 @@ class FileCache:
         except OSError as error:
             raise DocumentError(f"{path} cannot be read: {error.strerror or error}.") from None
         cut = status.st_size > len(data)
-        # A cut may go through a character; the rest of it is dropped rather than shown as a mark of damage.
-        text = data.decode("utf-8-sig", "ignore" if cut else "replace").replace("\r\n", "\n").replace("\0", "�")
-        found = TextFile(text, status.st_size, cut)
+        found = DocumentText(user_text(data, whole=not cut).replace("\r\n", "\n"), status.st_size, cut)
         self._known[path] = (state, found)
         return found
 
@@ -157,7 +156,7 @@ def _fields(text: str) -> dict[str, Any]:
     try:
         values = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
     except yaml.YAMLError as error:
-        pairs = [_PAIR.fullmatch(line.rstrip()) for line in text.splitlines() if line.strip()]
+        pairs = [_PAIR.fullmatch(line.rstrip()) for line in text.split("\n") if line.strip()]
         if not pairs or None in pairs:
             mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
             where = f" in line {mark.line + 2}" if mark is not None else ""

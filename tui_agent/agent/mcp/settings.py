@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from tui_agent.agent.mcp.records import LogLevel, portable_name
 from tui_agent.files.inside import OutsideError, read_inside
 from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.text_files.encodings import settings_text
 
 if TYPE_CHECKING:
     from tui_agent.sandbox import Sandbox
@@ -133,7 +134,7 @@ def read_project_file(project: Path) -> tuple[dict[str, McpServerSettings], tupl
     path = project / PROJECT_FILE
     try:
         data, _state = read_inside(project, path)
-        table = json.loads(data.decode("utf-8"))["mcpServers"]
+        table = json.loads(settings_text(data))["mcpServers"]
         rows: list[tuple[str, Any]] = list(table.items())
     except FileNotFoundError:
         return {}, ()

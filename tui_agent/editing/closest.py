@@ -1,0 +1,78 @@
+"""The error for an edit whose text is not in the file: the lines it comes closest to; pure."""
+
+from collections import Counter
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+
+_MAX_LINES = 16
+_MAX_CHARS = 200
+_COMPARED_LINES = 20_000
+_MIN_SIMILARITY = 0.6
+_MOST_COMPARED = 200
+"""Lines compared character by character with one that is not there; each takes up to 2 ms."""
+
+
+def closest(text: str, old: str) -> str:
+    """Return a message that shows where the text comes closest to the one looked for."""
+    lines, wanted = text.removesuffix("\n").split("\n")[:_COMPARED_LINES], old.strip("\n").split("\n")
+    if not old.strip():
+        return "old is only white space that is not in the file like that."
+    start = _best_start(lines, wanted)
+    if start is not None:
+        return _differing(lines, wanted, start)
+    sought = next(line.strip() for line in wanted if line.strip())[:_MAX_CHARS]
+    begins = [line.strip()[:_MAX_CHARS] for line in lines]
+    near = _most_alike(sought, begins)
+    if near is None:
+        return "old was not found, nor anything like it. Read the file again."
+    number = begins.index(near)
+    return f"old was not found. Closest is:\n{number + 1}\t{_cut(lines[number])}"
+
+
+def _most_alike(sought: str, lines: Iterable[str]) -> str | None:
+    """Return the line that is most like a text; None where none is enough. Only so many are compared thoroughly."""
+    matcher, best, found, left = SequenceMatcher(b=sought), _MIN_SIMILARITY, None, _MOST_COMPARED
+    for line in dict.fromkeys(lines):
+        matcher.set_seq1(line)
+        if matcher.real_quick_ratio() < best or matcher.quick_ratio() < best:
+            continue
+        if (ratio := matcher.ratio()) > best or (found is None and ratio == best):
+            best, found = ratio, line
+        left -= 1
+        if not left:
+            break
+    return found
+
+
+def _best_start(lines: list[str], old: list[str]) -> int | None:
+    """Return the index at which most lines of ``old`` are where they should be."""
+    places: dict[str, list[int]] = {}
+    for index, line in enumerate(lines):
+        places.setdefault(line.strip(), []).append(index)
+    votes: Counter[int] = Counter()
+    for offset, line in enumerate(old):
+        if line.strip():
+            votes.update(index - offset for index in places.get(line.strip(), ())[:100] if index >= offset)
+    return min(votes, key=lambda start: (-votes[start], start)) if votes else None
+
+
+def _differing(lines: list[str], old: list[str], start: int) -> str:
+    end = min(start + len(old), len(lines))
+    offset = next(
+        (at for at, line in enumerate(old) if start + at >= end or lines[start + at].strip() != line.strip()), None
+    )
+    if offset is None:
+        hint, middle = f"Lines {start + 1}-{end} differ from it in white space only, copy them exactly:", start
+    elif start + offset >= end:
+        hint, middle = f"The file ends after line {end}, old goes on with {_cut(old[offset].strip())!r}:", end
+    else:
+        middle = start + offset
+        hint = f"Closest is this, but line {middle + 1} in old is {_cut(old[offset].strip())!r}:"
+    first = max(start, min(middle - _MAX_LINES // 2, end - _MAX_LINES))
+    numbered = (f"{place + 1}\t{_cut(lines[place])}" for place in range(first, min(end, first + _MAX_LINES)))
+    return "\n".join([f"old was not found. {hint}", *numbered])
+
+
+def _cut(line: str) -> str:
+    line = line.removesuffix("\r")
+    return line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]} [...]"

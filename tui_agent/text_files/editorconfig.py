@@ -1,0 +1,53 @@
+"""The encoding that ``.editorconfig`` files declare for a path (https://spec.editorconfig.org)."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tui_agent.files.globs import compile_glob
+from tui_agent.files.inside import read_regular
+from tui_agent.lazy import LazyPattern
+from tui_agent.text_files.encodings import user_text
+
+_NAME = ".editorconfig"
+_MAX_BYTES = 64 * 1024
+_LINE = LazyPattern(r"[ \t]*(?:\[(?P<glob>.+)\]|(?P<key>[^#;=:\[]+?)[ \t]*[=:][ \t]*(?P<value>.*?))[ \t]*")
+
+
+def declared_charset(path: Path) -> str:
+    """Return the charset of a file as it is written there, "" without one.
+
+    The nearest file counts, and in it the last section that matches.
+    """
+    for folder in path.parents:
+        data = read_regular(folder / _NAME, _MAX_BYTES)
+        if data is None:
+            continue
+        is_root, charset = False, ""
+        for glob, key, value in _values(user_text(data)):
+            is_root |= not glob and key == "root" and value == "true"
+            if key == "charset" and glob and _matches(glob, path.relative_to(folder).as_posix()):
+                charset = value
+        if charset or is_root:
+            return "" if charset == "unset" else charset
+    return ""
+
+
+def _values(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield each key with its section's glob, "" before the first section, and its value, in lower case."""
+    glob = ""
+    for line in text.split("\n"):
+        found = _LINE.fullmatch(line.rstrip("\r"))
+        if found is None:
+            continue
+        if found["glob"]:
+            glob = found["glob"]
+        else:
+            yield glob, found["key"].lower(), found["value"].lower()
+
+
+def _matches(glob: str, path: str) -> bool:
+    try:
+        return compile_glob(glob).fullmatch(path) is not None
+    except (ValueError, re.error):
+        return False

@@ -1,0 +1,268 @@
+"""Bytes of a text file to text and back. Pure.
+
+A file is UTF-8 unless something shows otherwise, in this order: a byte order mark; an encoding that it declares
+(PEP 263, XML, HTML, CSS, ``.editorconfig``) while it is not UTF-8 beyond ASCII; odd bytes that make sense as
+windows-1252 or, by charset-normalizer, in another encoding. Bytes that no encoding explains are carried as lone
+surrogates (``surrogateescape``).
+"""
+
+import codecs
+import re
+
+from tui_agent.lazy import LazyPattern, dataclass
+
+SAMPLE_BYTES = 64 * 1024
+"""Bytes at the start in which a NUL makes a file binary, and in which an encoding is declared."""
+DETECTED_BYTES = 10_000_000
+"""Bytes at the start that the encoding is detected from; larger files are not changed by tools."""
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_WIDE = frozenset({"utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"})
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
+_CONTROL_SHARE = 0.02
+"""A file that is not UTF-8 and has a larger share of control characters is binary."""
+
+_COMMENT = LazyPattern(rb"(?:[ \t\f]*#|.{0,40}-\*-|.{0,20}vim?:).{0,200}?coding[:=][ \t]*([-\w.]+)")
+_XML = LazyPattern(rb"\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([-\w.:]+)")
+_CSS = LazyPattern(rb"@charset \"([-\w.:]+)\";")
+_HTML = LazyPattern(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([-\w.:]+)", re.IGNORECASE)
+_HTML_BYTES = 1024
+_HTML_START = LazyPattern(rb"\s*(?:<!|<html|<head|<meta)", re.IGNORECASE)
+
+_ODD = LazyPattern("[\udc80-\udcff]")
+_SHOWN_AS_ODD = LazyPattern("[\udc80-\udcff\ufffd]")
+_NOT_ASCII = LazyPattern("[^\x00-\x7f\udc80-\udcff]")
+_HIGH_RUN = LazyPattern(rb"[\x80-\xff]+")
+_HIGH_WORD = LazyPattern(r"[^\W\d_]*[^\x00-\x7f][^\W\d_]*")
+_INSIDE_WORD = LazyPattern(r"(?<=[^\W\d_])[^\w\s\x00-\x7f’·–—­°][^\W\d_]")
+_UMLAUTS = frozenset("äöüÄÖÜß")
+_WORDS = frozenset("àÀéÉèÈóÓòöÖåÅøØáÁíÍúÚôêëßæÆ")
+"""Letters that are words, or stand for something, in western languages."""
+_MIXED_RUN = 2
+"""Mean length of runs of bytes over 127 from which a text is not in a western language."""
+_GUESSED_BYTES = 6
+"""Bytes over 127 below which nothing but windows-1252 is guessed."""
+_EVIDENCE_BYTES = 8_192
+_SHORT_EVIDENCE = 512
+_SUPERSETS = {"shift_jis": "cp932", "gb2312": "gbk", "euc_kr": "cp949", "ks_c_5601-1987": "cp949"}
+"""What declared names mean in practice, as in browsers."""
+_ALWAYS_ASCII = "\t\n az09AZ{}"
+_GUESSED = (
+    *("cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1251", "koi8_r", "cp866", "cp1250", "iso8859_2", "cp1253"),
+    *("cp1254", "cp1255", "cp1256"),
+)
+"""What other editors and systems still write, among which charset-normalizer chooses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """Encoding of a text file. ``name`` is Python's; ``bom`` is the byte order mark, or b""."""
+
+    name: str = "utf-8"
+    bom: bytes = b""
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether a line feed is more than one byte."""
+        return self.name in _WIDE
+
+    def decode(self, data: bytes) -> str:
+        """Return the text of a whole file, without its mark. Odd bytes become lone surrogates, or U+FFFD."""
+        body = data.removeprefix(self.bom)
+        try:
+            return body.decode(self.name, self._errors)
+        except UnicodeDecodeError:
+            return body.decode(self.name, "replace")
+
+    def decode_start(self, data: bytes) -> str:
+        """Return the text of a file's first bytes; a character that is cut at their end is left out."""
+        decoder = codecs.getincrementaldecoder(self.name)
+        body = data.removeprefix(self.bom)
+        try:
+            return decoder(self._errors).decode(body)
+        except UnicodeDecodeError:
+            return decoder("replace").decode(body)
+
+    def encode(self, text: str) -> bytes:
+        """Return the bytes of a whole file.
+
+        Raises:
+            UnicodeEncodeError: a character has no place in the encoding.
+        """
+        return self.bom + text.encode(self.name, self._errors)
+
+    @property
+    def _errors(self) -> str:
+        return "surrogatepass" if self.is_wide else "surrogateescape"
+
+
+UTF_8 = Encoding()
+_NEW_FILES = {
+    "utf-8-bom": Encoding("utf-8", codecs.BOM_UTF8),
+    "utf-16le": Encoding("utf-16-le", codecs.BOM_UTF16_LE),
+    "utf-16be": Encoding("utf-16-be", codecs.BOM_UTF16_BE),
+}
+"""Charsets of .editorconfig with which a new file begins with a mark."""
+
+
+def detect(data: bytes, *, whole: bool = True, declared: str = "") -> Encoding | None:
+    """Return the encoding of a file's bytes, None when they are not text.
+
+    Args:
+        data: the beginning of the file; a character may be cut at its end unless it is the ``whole`` file.
+        whole: whether it is all of the file.
+        declared: the encoding that something beside the file says it has, such as ``.editorconfig``.
+    """
+    for bom, name in _BOMS:
+        if data.startswith(bom):
+            return Encoding(name, bom)
+    named = _declared(data) or python_name(declared)
+    if b"\0" in data[:SAMPLE_BYTES]:
+        return Encoding(named) if named in _WIDE else None
+    if named in _WIDE or (named != "utf-8" and not _decodes(data, named or "utf-8", whole=whole)):
+        named = ""
+    if data.isascii():
+        return Encoding(named or "utf-8")
+    return _detect_beyond_ascii(data, named, whole=whole)
+
+
+def _detect_beyond_ascii(data: bytes, named: str, *, whole: bool) -> Encoding | None:
+    if _decodes(data, "utf-8", whole=whole):
+        return UTF_8
+    controls = len(data) - len(data.translate(None, _CONTROLS))
+    if controls > len(data) * _CONTROL_SHARE:
+        return None
+    text = data.decode("utf-8", "surrogateescape")
+    is_mostly_utf_8 = len(_NOT_ASCII.findall(text)) >= len(_ODD.findall(text))
+    if not named and is_mostly_utf_8:
+        return UTF_8
+    return Encoding(named or _guessed(data))
+
+
+def decode_text(data: bytes) -> str | None:
+    """Return the text of a whole file's bytes, None when they are not text."""
+    encoding = detect(data)
+    return None if encoding is None else encoding.decode(data)
+
+
+def user_text(data: bytes, *, whole: bool = True) -> str:
+    """Return the text of a file that is text whatever is in it: NUL and odd bytes become U+FFFD.
+
+    Unless it is the ``whole`` file, a character that is cut at the end is left out.
+    """
+    encoding = detect(data, whole=whole) or UTF_8
+    text = encoding.decode(data) if whole else encoding.decode_start(data)
+    return odd_bytes_shown(text.replace("\0", "\ufffd"))
+
+
+def settings_text(data: bytes) -> str:
+    """Return the text of a settings file.
+
+    Raises:
+        ValueError: it is not text; the message names the line.
+    """
+    if data.isascii() and b"\0" not in data:
+        return data.decode("ascii")
+    text = decode_text(data)
+    if text is None:
+        raise ValueError("it is not a text file")
+    odd = _ODD.search(text)
+    if odd is not None:
+        raise ValueError(f"line {text.count(chr(10), 0, odd.start()) + 1} has bytes that are not text")
+    return text
+
+
+def declared_encoding(text: str, charset: str = "") -> Encoding:
+    """Return the encoding to write a new file in: what its text declares, else the ``charset`` of .editorconfig."""
+    name = _declared(text.encode("utf-8", "replace"))
+    if name and name not in _WIDE:
+        return Encoding(name)
+    return _NEW_FILES.get(charset) or Encoding(python_name(charset) or "utf-8")
+
+
+def odd_bytes_shown(text: str) -> str:
+    """Return a text with U+FFFD for each byte that its encoding does not explain."""
+    return text if text.isascii() else _ODD.sub("\ufffd", text)
+
+
+def with_odd_bytes(text: str, shown_from: str) -> str | None:
+    """Return a text with the odd bytes of the one it was made from, which a model sees as U+FFFD.
+
+    None when the two don't have as many, so that it is open which go where.
+    """
+    if "\ufffd" not in text:
+        return text
+    odd = _SHOWN_AS_ODD.findall(shown_from)
+    if len(odd) != text.count("\ufffd"):
+        return None
+    left = iter(odd)
+    return re.sub("\ufffd", lambda _match: next(left), text)
+
+
+def python_name(label: str) -> str:
+    """Return Python's name of an encoding of text files, "" for any other."""
+    try:
+        found = codecs.lookup(label).name if label else ""
+        plain = found in _WIDE or _ALWAYS_ASCII.encode(found or "utf-16") == _ALWAYS_ASCII.encode("ascii")
+    except (LookupError, ValueError):
+        return ""
+    return _SUPERSETS.get(found, found) if plain and found not in {"utf-7", "idna", "punycode"} else ""
+
+
+def _declared(data: bytes) -> str:
+    """Return the encoding that a file declares, "" for none."""
+    lines = data[:SAMPLE_BYTES].split(b"\n", 2)[:2]
+    found = next(filter(None, map(_COMMENT.match, lines)), None) or _XML.match(data) or _CSS.match(data)
+    if found is not None:
+        return python_name(found[1].decode("ascii", "replace").removesuffix("-unix").removesuffix("-dos"))
+    if _HTML_START.match(data) is None:
+        return ""
+    found = _HTML.search(data, 0, _HTML_BYTES)
+    name = "" if found is None else python_name(found[1].decode("ascii", "replace"))
+    # As browsers have it (https://encoding.spec.whatwg.org/#names-and-labels).
+    return "cp1252" if name in {"iso8859-1", "ascii"} else name
+
+
+def _decodes(data: bytes, name: str, *, whole: bool = True) -> bool:
+    try:
+        codecs.getincrementaldecoder(name)().decode(data, final=whole)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _guessed(data: bytes) -> str:
+    """Return the encoding that bytes which are not UTF-8 make sense in; UTF-8 where none does."""
+    lines = data.split(b"\n")
+    evidence = b"\n".join(line for line in lines if not line.isascii())[:_EVIDENCE_BYTES]
+    if _is_western(evidence):
+        return "cp1252"
+    if sum(map(len, _HIGH_RUN.findall(evidence))) < _GUESSED_BYTES:
+        return "utf-8"
+    from charset_normalizer import from_bytes
+
+    # The library's statistics need some length; a short text says the same when it is repeated.
+    repeats = max(1, _SHORT_EVIDENCE // len(evidence))
+    best = from_bytes((evidence + b"\n") * repeats, cp_isolation=list(_GUESSED)).best()
+    return "utf-8" if best is None else best.encoding
+
+
+def _is_western(data: bytes) -> bool:
+    """Return whether the bytes over 127 are letters and signs of western languages in windows-1252."""
+    try:
+        text = data.decode("cp1252")
+    except UnicodeDecodeError:
+        return False
+    letters = {character for word in _HIGH_WORD.findall(text) for character in word if character > "\x7f"}
+    runs = _HIGH_RUN.findall(data)
+    is_mixed = sum(map(len, runs)) < _MIXED_RUN * len(runs)
+    if not is_mixed and not letters <= _UMLAUTS:
+        return False
+    alone = {word for word in _HIGH_WORD.findall(text) if len(word) == 1 and word.isalpha()}
+    return alone <= _WORDS and _INSIDE_WORD.search(text) is None

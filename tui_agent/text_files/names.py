@@ -1,0 +1,59 @@
+"""Names of files that look alike: in another Unicode form, with another kind of space, with bytes that are no text."""
+
+import os
+import re
+import unicodedata
+from pathlib import Path
+
+from tui_agent.lazy import LazyPattern
+from tui_agent.text_files.encodings import odd_bytes_shown
+
+_MAX_NAMES = 100_000
+"""Names of one directory that are compared."""
+_UNSEEN = LazyPattern(r"[\u200b-\u200f\u2060\ufeff\u00ad\ufe0f]")
+_BLANK = LazyPattern(r"\s")
+
+
+class AlikeError(Exception):
+    """Several names look like the one that was given; the message names them."""
+
+
+def folded(name: str) -> str:
+    """Return what names that look alike have in common."""
+    if name.isascii():
+        return name
+    plain = unicodedata.normalize("NFKC", odd_bytes_shown(name))
+    return _BLANK.sub(" ", _UNSEEN.sub("", plain))
+
+
+def escaped(name: str) -> str:
+    """Return a name in which what can't be told apart from something else is written as an escape."""
+    return re.sub(r"[^\x20-\x7e]", lambda match: match[0].encode("ascii", "backslashreplace").decode("ascii"), name)
+
+
+def as_on_disk(path: Path) -> Path:
+    """Return a path with its names as they are on disk; a name that is not there, nor one like it, stays.
+
+    Raises:
+        AlikeError: several names are like one that is not there.
+    """
+    if os.path.lexists(path) or not path.is_absolute():
+        return path
+    there = next(parent for parent in path.parents if os.path.lexists(parent))
+    for name in path.relative_to(there).parts:
+        there /= name if os.path.lexists(there / name) else _alike(there, name)
+    return there
+
+
+def _alike(folder: Path, name: str) -> str:
+    """Return the only name of a directory that looks like another one, that one itself where there is none."""
+    wanted = folded(name)
+    try:
+        with os.scandir(folder) as rows:
+            near = [row.name for row, _ in zip(rows, range(_MAX_NAMES), strict=False) if folded(row.name) == wanted]
+    except OSError:
+        return name
+    if len(near) > 1:
+        names = " and ".join(escaped(each) for each in sorted(near))
+        raise AlikeError(f"there is no {name}, but {names} look like it. Copy one of them")
+    return near[0] if near else name

@@ -1,0 +1,260 @@
+"""Reads text files from disk: whole to be changed, or some lines of one of any size."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from tui_agent.errors import ToolError
+from tui_agent.files.inside import open_file
+from tui_agent.files.secret_files import is_secret_file, shown_line
+from tui_agent.lazy import dataclass
+from tui_agent.text_files.editorconfig import declared_charset
+from tui_agent.text_files.encodings import DETECTED_BYTES, UTF_8, Encoding, declared_encoding, detect, odd_bytes_shown
+
+MAX_COUNTED_BYTES = 512 * 1024 * 1024
+"""Bytes after the shown lines in which lines are still counted."""
+MAX_WINDOW_BYTES = 1_000_000
+"""Bytes of the lines that are read at once."""
+
+_MAX_WIDE_BYTES = 64 * 1024 * 1024
+_CHUNK = 1024 * 1024
+_CUT_NOTE = 30
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A whole text file; ``text`` has its line endings as they are on disk, odd bytes are lone surrogates."""
+
+    text: str
+    encoding: Encoding = UTF_8
+    charset: str = ""
+    """What ``.editorconfig`` declares for it."""
+
+    def encoded(self, text: str, shown: str) -> bytes:
+        """Return the bytes of the file with another text, in its encoding.
+
+        Raises:
+            ToolError: a character has no place in the encoding, or it would be read in another one then.
+        """
+        name = self.encoding.name
+        try:
+            data = self.encoding.encode(text)
+        except UnicodeEncodeError as error:
+            character = error.object[error.start]
+            raise ToolError(
+                f"{shown} is {name}, which has no {character!r} (U+{ord(character):04X}). Nothing was changed; use "
+                "other characters, or convert the file with bash (iconv) first."
+            ) from None
+        if not self._is_read_as(text, data):
+            raise ToolError(
+                f"{shown} is {name}, and would be taken for another encoding with this change. Nothing was changed; "
+                "convert the file with bash (iconv) first."
+            )
+        return data
+
+    def _is_read_as(self, text: str, data: bytes) -> bool:
+        """Return whether the bytes of a changed file are still taken for the text."""
+        if self.encoding.bom or self.encoding == UTF_8:
+            return True
+        encoding = detect(data, declared=self.charset)
+        return encoding is not None and encoding.decode(data) == text
+
+
+@dataclass(frozen=True, slots=True)
+class TextStart:
+    """The beginning of a text file. ``size`` is the whole file's, in bytes."""
+
+    text: str
+    bytes_read: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Some lines of a file. ``total`` counts all of its lines, or those seen if ``counted`` is off."""
+
+    lines: list[str]
+    first: int
+    total: int
+    counted: bool
+    size: int
+    hidden: int = 0
+    """Lines in which secrets are left out."""
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.lines) - 1
+
+
+def encoding_of(path: Path) -> Encoding | None:
+    """Return a file's encoding, None for one that is not text. ``path`` is absolute and without links.
+
+    Raises:
+        OSError: it can't be read.
+    """
+    with open_file(path) as file:
+        data = file.read(DETECTED_BYTES)
+        whole = not file.read(1)
+    return detect(data, whole=whole, declared=declared_charset(path))
+
+
+def load(path: Path, shown: str, *, max_bytes: int) -> TextFile:
+    """Return a text file to be changed. ``path`` is absolute and without links.
+
+    Raises:
+        ToolError: it is binary, larger than ``max_bytes``, or would not be the same when written again.
+        OSError: it can't be read.
+    """
+    if path.stat().st_size > max_bytes:
+        raise ToolError(f"{shown} is larger than {max_bytes // 1_000_000} MB; change it with bash.")
+    with open_file(path) as file:
+        data = file.read()
+    charset = declared_charset(path)
+    encoding = detect(data, declared=charset)
+    if encoding is None:
+        raise ToolError(f"{shown} is a binary file; change it with bash.")
+    text = encoding.decode(data)
+    if not _is_exact(encoding, data, text):
+        raise ToolError(f"{shown} is not valid {encoding.name}; change it with bash.")
+    return TextFile(text, encoding, charset)
+
+
+def new_file(path: Path, text: str) -> TextFile:
+    """Return an empty file to be filled: in the encoding that the text itself or ``.editorconfig`` declares."""
+    charset = declared_charset(path)
+    return TextFile("", declared_encoding(text, charset), charset)
+
+
+def read_start(path: Path, limit: int) -> TextStart | None:
+    """Return the first ``limit`` bytes of a file as text, None for one that is not text.
+
+    Raises:
+        OSError: it can't be read.
+    """
+    encoding = encoding_of(path)
+    if encoding is None:
+        return None
+    with open_file(path) as file:
+        data = file.read(limit)
+    size = path.stat().st_size
+    text = encoding.decode_start(data) if size > len(data) else encoding.decode(data)
+    return TextStart(odd_bytes_shown(text), len(data), size)
+
+
+def read_window(path: Path, encoding: Encoding, wanted: range, line_chars: int) -> Window:
+    """Return the wanted lines without holding more of the file than them, and count the others.
+
+    Args:
+        path: absolute and without links.
+        encoding: the file's.
+        wanted: numbers of lines, from 1.
+        line_chars: characters of a line after which it is cut.
+
+    Raises:
+        ToolError: its encoding has to be read whole, and it is too large for that.
+        OSError: it can't be read.
+    """
+    size = path.stat().st_size
+    if not encoding.is_wide:
+        with open_file(path) as file:
+            file.seek(len(encoding.bom))
+            return _cut_out(file, encoding, wanted, line_chars, size)
+    if size > _MAX_WIDE_BYTES:
+        raise ToolError(f"This {encoding.name} file is too large; convert it with bash (iconv) first.")
+    with open_file(path) as file:
+        return replace(window_of(encoding.decode(file.read()), wanted, line_chars), size=size)
+
+
+def window_of(text: str, wanted: range, line_chars: int) -> Window:
+    """Return the wanted lines of a text; arguments as of `read_window`."""
+    data = text.encode("utf-8", "surrogatepass")
+    return _cut_out(io.BytesIO(data), UTF_8, wanted, line_chars, len(data))
+
+
+def without_secrets(window: Window, path: Path, line_chars: int) -> Window:
+    """Return a window as it may be shown. A file that is a secret as a whole was asked about before."""
+    if is_secret_file(path):
+        return window
+    lines = [shown_line(path, number, line)[:line_chars] for number, line in enumerate(window.lines, window.first)]
+    hidden = sum(line != before for line, before in zip(lines, window.lines, strict=True))
+    return replace(window, lines=lines, hidden=hidden)
+
+
+def _is_exact(encoding: Encoding, data: bytes, text: str) -> bool:
+    """Return whether a file has the same bytes when its text is written."""
+    try:
+        return encoding.encode(text) == data
+    except UnicodeEncodeError:
+        return False
+
+
+def _cut_out(file: BinaryIO, encoding: Encoding, wanted: range, line_chars: int, size: int) -> Window:
+    skipped = _skip(file, wanted.start - 1)
+    lines: list[str] = []
+    room = MAX_WINDOW_BYTES
+    if skipped == wanted.start - 1:
+        while len(lines) < len(wanted) and room >= 0:
+            line = _line(file, encoding, line_chars)
+            if line is None:
+                break
+            lines.append(line)
+            room -= len(line)
+    rest, counted = _count(file)
+    return Window(lines, wanted.start, skipped + len(lines) + rest, counted, size)
+
+
+def _skip(file: BinaryIO, lines: int) -> int:
+    """Move to the start of a line; return the lines passed, fewer when the file ends before."""
+    passed = 0
+    while passed < lines:
+        start = file.tell()
+        chunk = file.read(_CHUNK)
+        if not chunk:
+            break
+        found = chunk.count(b"\n")
+        if passed + found < lines:
+            passed += found
+            if not chunk.endswith(b"\n") and len(chunk) < _CHUNK:
+                passed += 1
+            continue
+        position = -1
+        for _ in range(lines - passed):
+            position = chunk.index(b"\n", position + 1)
+        file.seek(start + position + 1)
+        passed = lines
+    return passed
+
+
+def _line(file: BinaryIO, encoding: Encoding, chars: int) -> str | None:
+    """Return the next line, cut to so many characters; None at the end."""
+    piece = file.readline(chars * 4)
+    if not piece:
+        return None
+    size = len(piece)
+    more = piece
+    while more and not more.endswith(b"\n"):
+        more = file.readline(_CHUNK)
+        size += len(more)
+    # A piece of a long line may end in the middle of a character.
+    whole = encoding.decode(piece) if size == len(piece) else encoding.decode_start(piece)
+    text = odd_bytes_shown(whole.rstrip("\r\n").replace("\0", "␀"))
+    if len(text) <= chars and size == len(piece):
+        return text
+    shown = text[: chars - _CUT_NOTE]
+    left = size - more.endswith(b"\n") - len(shown.encode(encoding.name, "replace"))
+    return f"{shown} [+{left:,} bytes]"
+
+
+def _count(file: BinaryIO) -> tuple[int, bool]:
+    """Return the number of lines to the end, and whether the end was reached."""
+    lines = 0
+    seen = 0
+    last = b"\n"
+    while chunk := file.read(_CHUNK):
+        lines += chunk.count(b"\n")
+        last = chunk[-1:]
+        seen += len(chunk)
+        if seen > MAX_COUNTED_BYTES:
+            return lines, False
+    return lines + (last != b"\n"), True

@@ -1,0 +1,79 @@
+"""Puts new content in place of a file in one step. The old content survives a full disk and a crash."""
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from tui_agent.files.inside import directory
+
+
+def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
+    """Put new content in place of a file in one step; make it if there is none.
+
+    ``path`` is absolute and without links. The mode is kept unless one is given. A file that has other names (hard
+    links) or whose directory takes no new files is written in place instead: replacing it would cut the names apart.
+
+    Raises:
+        OSError: it can't be written, or a link is in the way; the old content is still there.
+    """
+    with directory(path.parent) as parent:
+        before = _status(path.name, parent)
+        if before and stat.S_ISLNK(before.st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+        if before and not os.access(path.name, os.W_OK, dir_fd=parent):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        if before and (before.st_nlink > 1 or not os.access(".", os.W_OK, dir_fd=parent)):
+            descriptor = os.open(path.name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            with open(descriptor, "wb") as file:  # noqa: PTH123 - from a descriptor
+                _make_room(descriptor, len(data))
+                file.write(data)
+                file.truncate()
+                if mode is not None:
+                    os.fchmod(descriptor, mode)
+            return
+        scratch = f".{path.name[:100]}.{secrets.token_hex(4)}.tmp"
+        try:
+            _write_new(scratch, parent, data, before, mode)
+            os.replace(scratch, path.name, src_dir_fd=parent, dst_dir_fd=parent)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(scratch, dir_fd=parent)
+            raise
+
+
+def _status(name: str, parent: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _make_room(descriptor: int, size: int) -> None:
+    """Reserve the space a file will take, so that a full disk is met before its old content is gone."""
+    before = os.fstat(descriptor).st_size
+    if size <= before or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(descriptor, before, size - before)
+    except OSError as error:
+        os.ftruncate(descriptor, before)
+        if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP}:
+            raise
+
+
+def _write_new(name: str, parent: int, data: bytes, like: os.stat_result | None, mode: int | None) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    # With a mode to come, nobody else reads it before it has that.
+    descriptor = os.open(name, flags, 0o666 if mode is None else 0o600, dir_fd=parent)
+    with open(descriptor, "wb") as file:  # noqa: PTH123 - from a descriptor
+        file.write(data)
+        if like is None:
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+            return
+        if (like.st_uid, like.st_gid) != (os.geteuid(), os.getegid()) and os.geteuid() == 0:
+            os.fchown(descriptor, like.st_uid, like.st_gid)
+        os.fchmod(descriptor, like.st_mode & 0o7777 if mode is None else mode)

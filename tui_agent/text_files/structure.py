@@ -1,0 +1,176 @@
+"""Whether a text is valid in the format that its file's name stands for. Pure.
+
+A change is judged against the text before it: what was no valid JSON before, such as a template, is not called invalid
+after.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from fnmatch import fnmatch
+
+from tui_agent.lazy import LazyPattern, dataclass
+
+MAX_CHARS = 2_000_000
+"""Texts longer than this are not judged: a change of one would take seconds."""
+
+_COMMENTED = (
+    *("*.jsonc", "*.json5", "tsconfig*.json", "jsconfig*.json", "tslint.json", ".eslintrc*", ".babelrc", ".swcrc"),
+    *(
+        "*.code-workspace",
+        "*.code-snippets",
+        "devcontainer.json",
+        ".devcontainer.json",
+        "deno.json",
+        "api-extractor*.json",
+    ),
+    *("settings.json", "launch.json", "tasks.json", "extensions.json", "keybindings.json", ".jshintrc", ".jscsrc"),
+    *("language-configuration.json", "*.hujson", "turbo.json", "biome.json", ".oxlintrc.json", "rush.json"),
+)
+"""JSON files in which comments and trailing commas are customary."""
+_TEMPLATE = LazyPattern(r"(?<!\$)\{\{|\{%|<%")
+"""Marks of templates, which are YAML only once they are filled in; ``${{`` of GitHub is YAML."""
+_STRING_OR_COMMENT = LazyPattern(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_STRING_OR_COMMA = LazyPattern(r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[\]}])', re.DOTALL)
+_TOML_LINE = LazyPattern(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """Why a text is not valid. ``line`` counts from 1."""
+
+    format: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"not valid {self.format}: line {self.line}: {self.reason}"
+
+
+Judge = Callable[[str], Invalid | None]
+
+
+def made_invalid(name: str, before: str, after: str) -> Invalid | None:
+    """Return what a change made invalid in a file; None where all is well, or was not before.
+
+    Args:
+        name: the file's name, without its directories.
+        before: the text before the change, "" for a new file.
+        after: the text after it.
+    """
+    judge = _judge(name.lower(), before)
+    if judge is None or not after.strip() or max(len(before), len(after)) > MAX_CHARS:
+        return None
+    try:
+        found = judge(after)
+        was_valid = found is None or not before.strip() or judge(before) is None
+    except RecursionError:
+        return None
+    return found if was_valid else None
+
+
+def _judge(name: str, before: str) -> Judge | None:
+    if name.endswith(".ipynb"):
+        return _notebook
+    if name.endswith((".jsonl", ".ndjson")):
+        return _json_lines
+    is_customary = any(fnmatch(name, pattern) for pattern in _COMMENTED)
+    if is_customary or name.endswith((".json", ".webmanifest", ".geojson")):
+        # A file that has comments already may have more.
+        return _commented_json if is_customary or _json(before) is not None else _json
+    if name.endswith(".toml"):
+        return _toml
+    return _yaml if name.endswith((".yaml", ".yml")) else None
+
+
+def _json(text: str) -> Invalid | None:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return Invalid("JSON", error.lineno, error.msg[:1].lower() + error.msg[1:])
+    except ValueError as error:  # a number too long to be read
+        return Invalid("JSON", 1, str(error))
+    return None
+
+
+def _commented_json(text: str) -> Invalid | None:
+    return _json(_STRING_OR_COMMA.sub(_blanked, _STRING_OR_COMMENT.sub(_blanked, text)))
+
+
+def _blanked(match: re.Match[str]) -> str:
+    """Return a string as it is, and white space with the same lines for anything else."""
+    return match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0])
+
+
+def _json_lines(text: str) -> Invalid | None:
+    for number, line in enumerate(text.split("\n"), 1):
+        found = _json(line) if line.strip() else None
+        if found is not None:
+            return Invalid("JSON", number, found.reason)
+    return None
+
+
+def _notebook(text: str) -> Invalid | None:
+    found = _json(text)
+    if found is not None:
+        return found
+    notebook = json.loads(text)
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list) or not isinstance(notebook.get("nbformat"), int):
+        return Invalid("notebook", 1, "it has no list of cells, or no nbformat")
+    for number, cell in enumerate(cells, 1):
+        reason = _cell_problem(cell)
+        if reason:
+            return Invalid("notebook", _line_of_cell(text, number), f"cell {number} {reason}")
+    return None
+
+
+def _cell_problem(cell: object) -> str:
+    """Return what a cell of a notebook lacks (https://nbformat.readthedocs.io), "" for nothing."""
+    if not isinstance(cell, dict) or cell.get("cell_type") not in {"code", "markdown", "raw"}:
+        return "has no cell_type of code, markdown or raw"
+    source = cell.get("source")
+    if not isinstance(source, str) and not _is_text_list(source):
+        return "has no source of text"
+    if cell["cell_type"] == "code" and not isinstance(cell.get("outputs"), list):
+        return "has no list of outputs"
+    return "" if isinstance(cell.get("metadata"), dict) else "has no metadata"
+
+
+def _is_text_list(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(line, str) for line in value)
+
+
+def _line_of_cell(text: str, number: int) -> int:
+    places = [match.start() for match in re.finditer(r'"cell_type"\s*:', text)]
+    at = places[number - 1] if number <= len(places) else 0
+    return text.count("\n", 0, at) + 1
+
+
+def _toml(text: str) -> Invalid | None:
+    import tomllib
+
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        place = _TOML_LINE.search(message)
+        line = int(place[1]) if place and place[1] else text.rstrip("\n").count("\n") + 1
+        return Invalid("TOML", line, _TOML_LINE.sub("", message))
+    return None
+
+
+def _yaml(text: str) -> Invalid | None:
+    import yaml
+
+    if _TEMPLATE.search(text):
+        return None
+    try:
+        # Events alone: tags of other programs are no errors.
+        for _event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            pass
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = getattr(error, "problem", None) or "it cannot be read"
+        return Invalid("YAML", mark.line + 1 if mark is not None else 1, reason)
+    return None
