@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.context.test_anchors import long_texts
@@ -249,6 +249,7 @@ async def test_an_engine_that_always_fails_ends_no_work(tmp_path: Path, monkeypa
 
 @thorough
 @given(said=st.lists(long_texts, min_size=1, max_size=3))
+@example(said=["word " * 70 + "took 30\nms in all"])
 async def test_any_text_can_be_compacted(tmp_path_factory: pytest.TempPathFactory, said: list[str]) -> None:
     client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply("Fine."))
     harness = make_agent(tmp_path_factory.mktemp("any"), client, window=20_000)

@@ -224,30 +224,28 @@ def test_names_on_one_very_long_line_are_looked_up_in_time_and_bring_their_sente
     assert all(len(line) <= 300 for line in chosen.get(build.path[-2].id, [])[:-1])
 
 
-# Lines with what cut names from their sentences: numbers at their ends, units, long lines, ends of sentences.
-pieces = st.one_of(
-    st.sampled_from(
-        ["took 30", "ms", " ", "\n", "\r\n", "\u2028", "1,200", "bytes", ". ", "!", "。", "load_config", "src/app.py:3"]
-    ),
-    st.sampled_from(["word " * 70, "x" * 301, "a.b.c", "1f2e3d4c5b", "Error: refused", "never do it. "]),
-    st.text(max_size=5),
-)
-long_texts = st.lists(pieces, max_size=30).map("".join)
+# What parts names from their lines: numbers at the end, units, breaks of all kinds, ends of sentences, long lines.
+fillers = st.sampled_from(["", "word " * 70, "x" * 301, "Short. ", "never do it. ", "Error: refused at "])
+names = st.sampled_from(["took 30", "1,200", "load_config", "src/app.py:3", "a.b.c", "1f2e3d4c5b"])
+breaks = st.sampled_from([" ", "\n", "\r\n", "\u2028", "\x0b", "\n\n", "\t", "\u00a0", ". ", "。"])
+units = st.sampled_from(["ms", "bytes", "lines", "%", "word", "seconds"])
+line_texts = st.tuples(fillers, names, breaks, units, breaks, fillers, st.text(max_size=3)).map("".join)
+long_texts = st.lists(line_texts, min_size=1, max_size=6).map("".join)
 
 
 @given(
     said=st.lists(long_texts, min_size=1, max_size=4),
-    names=st.lists(st.text(min_size=1, max_size=6), max_size=3),
+    foreign=st.lists(st.text(min_size=1, max_size=6), max_size=3),
     budget=st.integers(-5, 400),
 )
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_any_text_has_lines_to_keep(said, names, budget):
+def test_any_text_has_lines_to_keep(said, foreign, budget):
     build = PathBuilder()
     for text in said:
         build.say(text)
         build.run("bash", {"command": text}, text)
-    foreign = [Anchor("path", name, 1, 1.0, 1) for name in names]
-    anchors = (*find_anchors(build.path, tool_traits()), *foreign)
+    carried = [Anchor("path", name, 1, 1.0, 1) for name in foreign]
+    anchors = (*find_anchors(build.path, tool_traits()), *carried)
     assert all("\n" not in anchor.text for anchor in anchors if anchor.kind == "number")
     lines = choose_lines(anchors, Source.of(build.path), budget, words, "")
     assert set(lines) <= {entry.id for entry in build.path}
