@@ -11,11 +11,11 @@ from tests.support.scripted_client import Script, ScriptedClient
 from tests.support.services import app_services
 from tests.support.stores import open_store
 from tui_agent.agent.agent import Agent
+from tui_agent.agent.calls.repetition import ANSWER_PATTERN
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import AgentEvent, Decision, Notice, PermissionAnswer, PermissionAsked, RunEnded
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.agent.tool_runner import ANSWER_PATTERN
 from tui_agent.app.services import AppServices
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.projection import ModelTraits

@@ -18,7 +18,7 @@ from tui_agent.agent.events import (
     RunEnded,
     RunStarted,
 )
-from tui_agent.agent.loop import QueuedMessage
+from tui_agent.agent.message_queue import QueuedMessage
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.effort import Effort, EffortInForce
 from tui_agent.session.entries import Entry, ShellEntry, TextPart, UserEntry, UserPart

@@ -24,9 +24,10 @@ from tui_agent.agent.events import (
 from tui_agent.agent.hooks.hooks import Containment
 from tui_agent.agent.hooks.payloads import About
 from tui_agent.agent.knowledge.knowledge import CommandRow
-from tui_agent.agent.loop import Loop, MessageQueue, QueuedMessage, make_jobs
+from tui_agent.agent.loop import Loop
 from tui_agent.agent.mcp.questions import Asker
 from tui_agent.agent.mcp.records import McpServerStatus
+from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.shell import interrupted, run_shell
@@ -119,13 +120,20 @@ class Agent:
         self.context = ContextKeeper(self._journal, ports, model=model, mode=mode, effort=effort)
         self._titles = Titles(self._journal, ports, lambda: self.model)
         self._answerer = Answerer(self._journal, ports)
-        self.jobs = make_jobs(channel.emit)
-        """The commands that go on in the background; they end with the agent."""
         self.files = FileRewind(self, lambda: self.tools.aclose())  # noqa: PLW0108 - made later
         """The files of the project: the session's changes to them, and how they go along when one moves."""
-        self.tools: ToolRunner = ToolRunner(self._journal, ports, self.questions, self.jobs, self.context, self.files)
+        self._subagents = None if ports.is_subagent else Subagents(self)
+        self.tools: ToolRunner = ToolRunner(
+            self._journal,
+            ports,
+            self.questions,
+            keeper=self.context,
+            files=self.files,
+            subagents=self._subagents,
+        )
+        self.jobs = self.tools.jobs
+        """The commands that go on in the background; they end with the agent."""
         self.mcp = SessionMcp(self)
-        self._subagents = self.tools.subagents = None if ports.is_subagent else Subagents(self)
         self.subagents: dict[str, Agent] = {} if self._subagents is None else self._subagents.working
         """The subagents that work now, by the call they work on."""
         self.queue = MessageQueue()

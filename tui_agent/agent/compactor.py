@@ -16,12 +16,12 @@ from typing import Literal
 
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.clients import CallCost, complete
-from tui_agent.agent.engine import in_thread
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, CostKnown, Notice
 from tui_agent.agent.hooks.payloads import AfterCompact, CompactAnswer
 from tui_agent.agent.hooks.preparation import compaction_payload
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError
+from tui_agent.agent.threads import in_thread
 from tui_agent.context.budget import ContextSize, estimate_tokens, head_parts, measure, overhead_parts
 from tui_agent.context.commit_plan import PRUNED, Commit, Measures, plan_commit, plan_cuts, provisional
 from tui_agent.context.compaction import (

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from tui_agent.agent.attachments import LOOKED_AT, files_back, room_for_files
 from tui_agent.agent.channel import EventChannel, Journal
-from tui_agent.agent.engine import in_thread
 from tui_agent.agent.events import CacheMissed, Notice
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.prompt_head import Head
+from tui_agent.agent.threads import in_thread
 from tui_agent.context.budget import (
     ContextSize,
     Meter,

@@ -12,28 +12,29 @@ matters: started again on the same path it goes on from there.
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Literal
 
 from tui_agent.agent.answer import Answerer, RepeatingAnswer
+from tui_agent.agent.calls.call import StopRunError
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.clients import NO_MODEL
 from tui_agent.agent.context_keeper import CompactedError, ContextFullError, ContextKeeper
 from tui_agent.agent.doom_loop import REPEATING
-from tui_agent.agent.events import AgentEvent, JobsChanged, MessageRefused, Notice, QueueChanged, RunEnded, RunStarted
+from tui_agent.agent.events import MessageRefused, Notice, RunEnded, RunStarted
 from tui_agent.agent.hooks.payloads import RunEnd
+from tui_agent.agent.job_reports import ended_jobs
+from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError
 from tui_agent.agent.shell import run_check
-from tui_agent.agent.tool_runner import StopRunError, ToolRunner
+from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.templates import fill
 from tui_agent.context.view import EntryState, resolve
 from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.processes.jobs import Jobs
 from tui_agent.safe_text import one_line
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -42,64 +43,9 @@ from tui_agent.session.entries import (
     TextPart,
     ToolResultEntry,
     UserEntry,
-    UserPart,
 )
 from tui_agent.session.errors import StoreError
-from tui_agent.session.path_queries import newest, newest_message, newest_sent, since, typed_text
-from tui_agent.tools.job import job_line
-
-JOB_ENDED = "job"
-"""Why the entry was made, as ``UserEntry.synthetic`` says it."""
-
-
-def make_jobs(emit: Callable[[AgentEvent], None]) -> Jobs:
-    jobs = Jobs(
-        lambda: emit(JobsChanged(tuple(jobs))),
-        on_end=lambda job: emit(Notice(job_line(job), "warning" if job.exit_code else "information")),
-    )
-    return jobs
-
-
-def ended_jobs(jobs: Jobs) -> UserEntry | None:
-    """Return the entry that tells the model which jobs ended by themselves; None when it knows of all."""
-    untold = jobs.untold()
-    if not untold:
-        return None
-    for job in untold:
-        job.told = True
-    lines = "\n".join(job_line(job.state) for job in untold)
-    text = f"<system-reminder>\n{lines}\nThe job tool shows what they wrote.\n</system-reminder>"
-    return UserEntry(parts=(TextPart(text=text),), synthetic=JOB_ENDED)
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedMessage:
-    """One waiting message."""
-
-    parts: tuple[UserPart, ...]
-    follow_up: bool
-
-    @property
-    def typed(self) -> str:
-        return typed_text(self.parts)
-
-
-class MessageQueue(deque[QueuedMessage]):
-    """First in, first out for each of the two kinds; last in, first back for the user who changes their mind."""
-
-    def take_steering(self) -> list[QueuedMessage]:
-        taken = [message for message in self if not message.follow_up]
-        left = [message for message in self if message.follow_up]
-        self.clear()
-        self.extend(left)
-        return taken
-
-    def snapshot(self) -> QueueChanged:
-        return QueueChanged(
-            steer=tuple(message.typed for message in self if not message.follow_up),
-            follow_up=tuple(message.typed for message in self if message.follow_up),
-        )
-
+from tui_agent.session.path_queries import newest, newest_message, newest_sent, since
 
 log = logging.getLogger(__name__)
 
@@ -212,7 +158,7 @@ class Loop:
             try:
                 answer = await self._answer(wrap_up=last)
             except RepeatingAnswer as stopped:
-                note = await self.tools.after_repetition(stopped.answer, stopped.repetition)
+                note = await self.tools.repetition.after_answer(stopped.answer, stopped.repetition)
                 self.journal.append(_synthetic(REPEATING, note))
                 if last:
                     return RunEnded("step_limit", steps=self.step)
@@ -267,7 +213,7 @@ class Loop:
         while True:
             request, estimate = self.context.request(tools_allowed=not wrap_up)
             self.ports.meter.check(self.ports.budget, request.model, estimate)
-            self.answerer.watches_repetition = self.tools.stops_repetition
+            self.answerer.watches_repetition = self.tools.repetition.stops_answers
             try:
                 answer = await self.answerer.answer(
                     request, step=self.step, estimate=estimate, check=self.tools.problem_of

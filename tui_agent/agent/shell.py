@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.agent.channel import EventChannel
-from tui_agent.agent.checkpoints.recorder import Recorder, run_watched
+from tui_agent.agent.checkpoints.recorder import Recorder, watched
 from tui_agent.agent.events import ToolFinished, ToolOutput, ToolStarted
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.truncation import OutputLimits
@@ -75,7 +75,8 @@ def _context(ports: AgentPorts, **more: Any) -> ToolContext:
 async def _run(given: BashInput, context: ToolContext, recorder: Recorder | None) -> tuple[int | None, str]:
     """Return a command's exit code and output; the code is None where it could not be run or took too long."""
     try:
-        result = await run_watched(recorder, BashTool(), given, context)
+        async with watched(recorder, BashTool(), given, context):
+            result = await BashTool().run(given, context)
     except ToolError as error:
         return None, str(error)
     return result.metadata.exit_code, result.output

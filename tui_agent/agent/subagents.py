@@ -157,8 +157,7 @@ class Subagents:
                 mode = Mode.BUILD  # the mode is another agent's name, whose prompt and tools are not this one's
         own.adopt(_within(spec, ports.adjustable()))
         worker = Agent(session, own, model=model, mode=mode, effort=effort)
-        worker.tools.gate.session_rules = parent.tools.gate.session_rules
-        worker.tools.recorder = parent.tools.recorder
+        worker.tools.share(parent.tools)
         return worker
 
 

@@ -18,11 +18,12 @@ from tui_agent.agent.checkpoints.file_snapshots import NOT_A_FILE, Image, Readin
 from tui_agent.agent.checkpoints.manifest import IGNORE_FILES, Manifest, TooLargeError, WatchedProject
 from tui_agent.agent.checkpoints.plan import after_of, before_of, follows
 from tui_agent.agent.checkpoints.preimages import Shelf
+from tui_agent.agent.threads import in_thread
 from tui_agent.lazy import dataclass
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 from tui_agent.session.entries import CheckpointEntry, FileChange
 from tui_agent.session.errors import StoreError
-from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import Tool, ToolContext, ToolInput
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -381,11 +382,14 @@ def _lost(image: Image, why: str) -> Image:
     return Image(mode=image.mode, problem=image.problem or why) if image.exists else image
 
 
-async def run_watched(
+@asynccontextmanager
+async def watched(
     recorder: Recorder | None, tool: Tool[Any], arguments: ToolInput, context: ToolContext
-) -> ToolResult:
+) -> AsyncIterator[None]:
+    """Record the changes of a call that runs inside; without a recorder it just runs."""
     if recorder is None:
-        return await tool.run(arguments, context)
+        yield
+        return
     context.recorded = recorder.around
-    async with recorder.around(await asyncio.to_thread(tool.touches, arguments, context)):
-        return await tool.run(arguments, context)
+    async with recorder.around(await in_thread(tool.touches, arguments, context)):
+        yield

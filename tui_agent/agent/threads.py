@@ -1,4 +1,4 @@
-"""Runs the pure work of the context engine in threads."""
+"""Runs blocking work of the context engine and of tools in threads."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a function of the engine in a thread and return its result; raises as it does.
+    """Run a function in a thread and return its result; raises as it does.
 
     A StopIteration becomes a RuntimeError: a future refuses it, and whoever awaits would wait for ever.
     """
@@ -18,6 +18,6 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
         try:
             return work(*args, **kwargs)
         except StopIteration as error:
-            raise RuntimeError(f"{getattr(work, '__name__', 'the engine')} raised StopIteration") from error
+            raise RuntimeError(f"{getattr(work, '__name__', 'the work')} raised StopIteration") from error
 
     return await asyncio.to_thread(run)

@@ -1,0 +1,1 @@
+"""One tool call on its way: the stages it passes, and the one result it gets."""

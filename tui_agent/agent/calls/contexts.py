@@ -1,0 +1,89 @@
+"""Makes the surroundings of a call: what its tool may use while it runs."""
+
+from tui_agent.agent.archive import SessionArchive
+from tui_agent.agent.calls.call import Call
+from tui_agent.agent.channel import Journal
+from tui_agent.agent.context_keeper import ContextKeeper
+from tui_agent.agent.events import Notice, ToolOutput
+from tui_agent.agent.gate import Gate
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.context.truncation import limits_for
+from tui_agent.context.view import resolve
+from tui_agent.processes.jobs import Jobs
+from tui_agent.session.entries import ToolResultEntry, ToolStatus
+from tui_agent.tools.base import SubagentHost, ToolContext
+from tui_agent.tools.reads import FileReads
+from tui_agent.tools.registry import tool_traits
+
+LIVE_OUTPUT_CHARS = 20_000
+"""Characters of a running call's output that are kept for its result when it is interrupted."""
+
+
+class ToolContexts:
+    """Makes the contexts of one session's calls."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        ports: AgentPorts,
+        gate: Gate,
+        *,
+        jobs: Jobs,
+        keeper: ContextKeeper,
+        subagents: SubagentHost | None,
+    ) -> None:
+        self._session = journal.session
+        self._channel = journal.channel
+        self._ports = ports
+        self._gate = gate
+        self._jobs = jobs
+        self._keeper = keeper
+        self._reads = FileReads()
+        self._archive = SessionArchive(self._session, ports.blob)
+        self._subagents = subagents
+
+    def make(self, call: Call) -> ToolContext:
+        def report(text: str) -> None:
+            call.live = (call.live + text)[-LIVE_OUTPUT_CHARS:]
+            self._channel.emit(ToolOutput(call.call_id, text))
+
+        ports = self._ports
+        limits = ports.directory.limits(self._keeper.model)
+        kept = ports.settings.truncation
+        return ToolContext(
+            cwd=ports.cwd,
+            project=ports.project,
+            stands_for=ports.stands_for,
+            limits=limits_for(limits.window, self._keeper.room_left(), kept),
+            reads=self._reads,
+            put_blob=ports.put_blob,
+            report=report,
+            environment=ports.environment,
+            sandbox=ports.sandbox,
+            view=self._gate.view(),
+            notify=lambda text: self._channel.emit(Notice(text, "warning")),
+            vision=limits.vision,
+            archive=self._archive,
+            in_view=self._reads_in_view if kept.short_rereads else lambda _file: (),
+            jobs=self._jobs,
+            call_id=call.call_id,
+            subagents=self._subagents,
+            editor=ports.editor,
+            verdict=lambda need: self._gate.decide(need).action.value,
+        )
+
+    def _reads_in_view(self, file: str) -> list[ToolResultEntry]:
+        """Return the reads of a file that the model still sees as they were, newest first."""
+        view = resolve(self._session.active_path())
+        traits = tool_traits()
+        answered = view.answered()
+        return [
+            entry
+            for entry in reversed(view.entries)
+            if isinstance(entry, ToolResultEntry)
+            and entry.metadata.path == file
+            and traits[entry.tool].reads
+            and entry.status is ToolStatus.COMPLETED
+            and entry.id in answered
+            and view.is_open(entry.id)
+        ]

@@ -1,0 +1,133 @@
+"""Stops calls and answers that go round in a circle: by the rules, and by the user where those say so."""
+
+from collections.abc import Callable, Sequence
+
+from tui_agent.agent.calls.call import Call, Outcome, Proceed, RefusedError, StopRunError
+from tui_agent.agent.channel import EventChannel, Questions
+from tui_agent.agent.doom_loop import (
+    MAX_REPEATED_ANSWERS,
+    DoomLoop,
+    LoopRules,
+    Repetition,
+    call_key,
+    detect,
+    repeated_answers,
+    was_refused,
+)
+from tui_agent.agent.events import Decision, Notice, PermissionRequest
+from tui_agent.agent.gate import Gate
+from tui_agent.agent.permissions import Action
+from tui_agent.permission import Permission, PermissionNeed, with_note
+from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
+from tui_agent.session.session import Session
+from tui_agent.tools.registry import tool_traits
+
+ANSWER_PATTERN = "repeated answer"
+"""The name of an answer that keeps repeating itself in permission rules."""
+_REPEATED_ANSWER = PermissionNeed(Permission.DOOM_LOOP, ANSWER_PATTERN)
+_TITLE_CHARS = 80
+"""Characters of unreadable arguments that stand for a title."""
+
+
+class RepetitionWatch:
+    """A stage that stops circles of calls, and what is done about repeating answers. It keeps what the user allowed."""
+
+    def __init__(
+        self,
+        session: Session,
+        gate: Gate,
+        channel: EventChannel,
+        questions: Questions,
+        prompt: Callable[[str], str],
+        problem_of: Callable[[str, str], str],
+    ) -> None:
+        self._session = session
+        self._gate = gate
+        self._channel = channel
+        self._questions = questions
+        self._prompt = prompt
+        self._problem_of = problem_of
+        self._allowed: set[str] = set()
+
+    async def around(self, call: Call, proceed: Proceed) -> Outcome:
+        path = self._session.active_path()
+        rules = LoopRules(frozenset(self._allowed), _writes, self._problem_of)
+        loop = detect(path, call.call_id, rules)
+        if loop is None:
+            return await proceed(call)
+        need = PermissionNeed(Permission.DOOM_LOOP, loop.pattern)
+        action = self._gate.decide(need).action
+        if action is Action.ALLOW:
+            return await proceed(call)
+        note = f"Not run: {loop.reason}. Don't repeat it; do something different, or tell the user what is in the way."
+        if action is Action.DENY:
+            if was_refused(path, call.call_id, rules):
+                raise StopRunError(f"Stopped: {loop.reason}.", note)
+            raise RefusedError(note)
+        answer = await self._questions.ask(
+            PermissionRequest(
+                call_id=call.call_id,
+                tool=call.part.tool,
+                title=call.title or call.part.arguments[:_TITLE_CHARS],
+                needs=(need,),
+                reason=loop.reason,
+                rules=(f"allow doom_loop: {loop.pattern}",),
+                loop=_outputs_of(loop, path),
+            )
+        )
+        if answer.decision is Decision.STOP:
+            raise StopRunError(f"Stopped: {loop.reason}.", note)
+        if answer.decision is Decision.DENY:
+            raise RefusedError(with_note(note, answer.note))
+        if answer.decision is Decision.SESSION:
+            self._allowed.update(loop.keys)
+        return await proceed(call)
+
+    @property
+    def stops_answers(self) -> bool:
+        """Whether an answer that repeats itself is stopped."""
+        is_allowed = ANSWER_PATTERN in self._allowed
+        return not is_allowed and self._gate.decide(_REPEATED_ANSWER).action is not Action.ALLOW
+
+    async def after_answer(self, answer: AssistantEntry, found: Repetition) -> str:
+        """Ask about an answer stopped for repeating itself; returns the note for the model, raises StopRunError."""
+        before = repeated_answers(self._session.active_path())
+        nobody = self._gate.decide(_REPEATED_ANSWER).action is Action.DENY
+        if before >= (1 if nobody else MAX_REPEATED_ANSWERS - 1):
+            raise StopRunError(f"Stopped: {found.reason}.")
+        if nobody:
+            self._channel.emit(Notice(f"Stopped the answer: {found.reason}.", "warning"))
+            return self._prompt("repeating")
+        asked = PermissionRequest(
+            call_id=f"answer-{answer.id}",
+            tool="answer",
+            title=f"#{answer.id}, stopped",
+            question="The model is repeating itself. Let it continue?",
+            needs=(_REPEATED_ANSWER,),
+            reason=found.amount,
+            rules=(f"allow doom_loop: {ANSWER_PATTERN}",),
+            loop=(found.unit, found.unit),
+            once="yes, continue from there",
+        )
+        reply = await self._questions.ask(asked)
+        if reply.decision is Decision.STOP:
+            raise StopRunError(f"Stopped: {found.reason}.")
+        if reply.decision is Decision.DENY:
+            return with_note(self._prompt("repeating").strip(), reply.note)
+        if reply.decision is Decision.SESSION:
+            self._allowed.add(ANSWER_PATTERN)
+        return self._prompt("continue")
+
+
+def _writes(tool: str) -> bool:
+    return tool_traits()[tool].writes
+
+
+def _outputs_of(loop: DoomLoop, path: Sequence[Entry]) -> tuple[str, ...]:
+    """Return the results that the calls of a loop had, oldest first."""
+    asked: set[str] = set()
+    for entry in path:
+        if isinstance(entry, AssistantEntry):
+            asked |= {call.call_id for call in entry.tool_calls if call_key(call.tool, call.arguments) in loop.keys}
+    results = [entry.output for entry in path if isinstance(entry, ToolResultEntry) and entry.call_id in asked]
+    return tuple(results[-len(loop.keys) * (loop.count - 1) :])

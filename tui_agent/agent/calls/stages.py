@@ -1,0 +1,202 @@
+"""The stages of a call, the outermost first; `ToolRunner` lists them."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from tui_agent.agent.calls.call import Call, Outcome, Proceed, RefusedError
+from tui_agent.agent.channel import EventChannel
+from tui_agent.agent.checkpoints.recorder import Recorder, watched
+from tui_agent.agent.diagnostics.diagnostics import Diagnostics
+from tui_agent.agent.events import ToolStarted
+from tui_agent.agent.gate import Gate, needs_of
+from tui_agent.agent.hooks.hooks import Hooks
+from tui_agent.agent.permissions import Action
+from tui_agent.agent.threads import in_thread
+from tui_agent.errors import ToolError
+from tui_agent.lazy import dataclass
+from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.processes.jobs import Jobs
+from tui_agent.sandbox.view import EVERY_HOST, Grants
+from tui_agent.session.entries import ToolStatus
+from tui_agent.tools.base import ToolContext
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """Answers a call that can't be read, and gives others their surroundings."""
+
+    context: Callable[[Call], ToolContext]
+    jobs: Jobs
+
+    async def around(self, call: Call, proceed: Proceed) -> Outcome:
+        if call.problem:
+            raise ToolError(call.problem)
+        call.held = self.context(call)
+        # Its needs depend on files that jobs have made, and it sees those.
+        await self.jobs.look()
+        return await proceed(call)
+
+
+@dataclass(frozen=True, slots=True)
+class Hooked:
+    """Lets hooks change or refuse a call before it runs, and add to its result."""
+
+    hooks: Hooks
+    clock: Callable[[], int]
+
+    async def around(self, call: Call, proceed: Proceed) -> Outcome:
+        checked = await self.hooks.check_call(call.call_id, call.tool, call.arguments)
+        if checked.refusal is not None:
+            raise RefusedError(checked.refusal)
+        call.given = checked.arguments
+        call.allowed_by_hook = checked.allowed
+        call.changed_by_hook = checked.changed
+        outcome = await proceed(call)
+        if outcome.status is ToolStatus.DENIED or not call.was_started:
+            return outcome
+        seconds = (self.clock() - call.started_at) / 1_000
+        result = await self.hooks.add_to_result(call.call_id, call.tool, checked, outcome.result, seconds)
+        return replace(outcome, result=result)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Asks the gate, and so perhaps the user, whether a call may run."""
+
+    gate: Gate
+
+    async def around(self, call: Call, proceed: Proceed) -> Outcome:
+        await self._save_in_editor(call)
+        tool = call.tool
+        context = call.context
+        call.needs = await in_thread(needs_of, tool, call.arguments, context)
+        # Its needs by the time it runs may be no more than these.
+        context.allowed = frozenset((need.permission, need.pattern) for need in call.needs)
+        context.harmless = bool(call.needs) and all(need.harmless for need in call.needs)
+        refusal = await self.gate.refusal(
+            call.call_id, tool, call.arguments, call.needs, allowed_by_hook=call.allowed_by_hook
+        )
+        if refusal is not None:
+            raise RefusedError(refusal)
+        return await proceed(call)
+
+    async def _save_in_editor(self, call: Call) -> None:
+        """Have the editor save files the call is about to change, so that it changes the text the person sees."""
+        context = call.context
+        if context.editor is None or not call.tool.traits.writes:
+            return
+        for path in await in_thread(call.tool.touches, call.arguments, context) or ():
+            if path.is_relative_to(context.project) and await context.editor.save(path):
+                await asyncio.to_thread(context.reads.note, path)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Gives a call the view that its permissions open, and the way to ask for more while it runs."""
+
+    gate: Gate
+
+    async def around(self, call: Call, proceed: Proceed) -> Outcome:
+        context = call.context
+        command = call.tool.command(call.arguments)
+        grants = self.gate.opened_by(call.needs, context.project, call.tool.name)
+        every_host = PermissionNeed(Permission.NETWORK, EVERY_HOST, aliases=(command,))
+        wants_network = getattr(call.arguments, "network", False)
+        if wants_network and self.gate.decide(every_host, "bash").action is Action.ALLOW:
+            grants |= Grants(hosts=frozenset({EVERY_HOST}))
+        context.view = self.gate.view().opened(grants)
+        refused: dict[str, str] = {}
+
+        async def request_grants(wanted: Grants, _command: str) -> Grants | str:
+            # Nobody is asked twice about a host: the command waited for the answer.
+            unasked = replace(wanted, hosts=wanted.hosts - refused.keys())
+            if refused and not unasked:
+                return next(iter(refused.values()))
+            return await self.gate.request_grants(call.call_id, call.tool, call.arguments, unasked, context)
+
+        async def allow_host(host: str, _port: int) -> bool:
+            answer = await request_grants(Grants(hosts=frozenset({host})), command)
+            if isinstance(answer, str):
+                refused[host] = answer
+            return isinstance(answer, Grants)
+
+        context.request_grants = request_grants
+        context.allow_host = allow_host
+        return await proceed(call)
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """Says that a call starts. How long the user thought about it is not how long it takes."""
+
+    channel: EventChannel
+    clock: Callable[[], int]
+
+    async def around(self, call: Call, proceed: Proceed) -> Outcome:
+        call.started_at = self.clock()
+        call.was_started = True
+        written = call.part.arguments if call.changed_by_hook is None else call.changed_by_hook
+        self.channel.emit(ToolStarted(call.call_id, call.tool.name, call.title, written))
+        return await proceed(call)
+
+
+class Detached:
+    """Runs a call in a task of its own: a tool takes its time to end its processes, and the user need not wait."""
+
+    def __init__(self, when_left: Callable[[], None]) -> None:
+        self._when_left = when_left
+        self._left: set[asyncio.Task[Outcome]] = set()
+
+    async def around(self, call: Call, proceed: Proceed) -> Outcome:
+        task = asyncio.get_running_loop().create_task(proceed(call))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.cancel()
+            self._left.add(task)
+            task.add_done_callback(self._forget)
+            raise
+
+    async def aclose(self, seconds: float) -> None:
+        """Wait for calls that were interrupted and have not ended, but not for long."""
+        if self._left:
+            await asyncio.wait(self._left, timeout=seconds)
+
+    def _forget(self, task: "asyncio.Task[Outcome]") -> None:
+        self._left.discard(task)
+        if not task.cancelled():
+            task.exception()
+        self._when_left()
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosed:
+    """Has checkers look at the files that a call writes."""
+
+    diagnostics: Diagnostics
+
+    async def around(self, call: Call, proceed: Proceed) -> Outcome:
+        writes = call.tool.traits.writes
+        written = await in_thread(call.tool.touches, call.arguments, call.context) if writes else ()
+        async with self.diagnostics.watching(written):
+            return await proceed(call)
+
+
+@dataclass(slots=True)
+class Recorded:
+    """Records which files a call changes; ``recorder`` is None where nobody does."""
+
+    recorder: Recorder | None
+
+    async def around(self, call: Call, proceed: Proceed) -> Outcome:
+        async with watched(self.recorder, call.tool, call.arguments, call.context):
+            return await proceed(call)
+
+
+class Run:
+    """Runs the tool, the last stage."""
+
+    async def around(self, call: Call, proceed: Proceed) -> Outcome:
+        del proceed
+        return Outcome.of(await call.tool.run(call.arguments, call.context))

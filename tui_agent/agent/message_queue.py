@@ -1,0 +1,37 @@
+"""The messages that wait during a run: for its next step (steering), or for its end (follow-ups)."""
+
+from collections import deque
+
+from tui_agent.agent.events import QueueChanged
+from tui_agent.lazy import dataclass
+from tui_agent.session.entries import UserPart
+from tui_agent.session.path_queries import typed_text
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedMessage:
+    """One waiting message."""
+
+    parts: tuple[UserPart, ...]
+    follow_up: bool
+
+    @property
+    def typed(self) -> str:
+        return typed_text(self.parts)
+
+
+class MessageQueue(deque[QueuedMessage]):
+    """First in, first out for each of the two kinds; last in, first back for the user who changes their mind."""
+
+    def take_steering(self) -> list[QueuedMessage]:
+        taken = [message for message in self if not message.follow_up]
+        left = [message for message in self if message.follow_up]
+        self.clear()
+        self.extend(left)
+        return taken
+
+    def snapshot(self) -> QueueChanged:
+        return QueueChanged(
+            steer=tuple(message.typed for message in self if not message.follow_up),
+            follow_up=tuple(message.typed for message in self if message.follow_up),
+        )
