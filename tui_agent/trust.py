@@ -18,6 +18,7 @@ from typing import Any, Literal
 from tui_agent.claude_settings import PROJECT_FILES, ClaudeSettings, project_settings
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside, read_inside
+from tui_agent.foreign_servers import server_files, servers_of_project
 from tui_agent.lazy import dataclass
 from tui_agent.markdown_imports import imports_of, may_import_from_outside
 from tui_agent.path_checks import is_directory, is_file
@@ -172,7 +173,8 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
         for name in _FOLDERS:
             if name not in _RUN_BY_SETTINGS or is_file(project_config(project)):
                 yield from _below(project, folder / name)
-        yield from (file.path for file in _acting_settings(project, folder))
+        yield from (settings.file.path for settings in _acting_settings(project, folder))
+    yield from server_files(project, project)
     yield from importing_files(project, cwd)
 
 
@@ -186,13 +188,20 @@ def importing_files(project: Path, cwd: Path) -> Iterator[Path]:
 
 def _acting_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:
     """Yield Claude Code's settings of a directory that allow or run something."""
-    return (file for file in project_settings(project, folder) if any(True for _item in file.acting()))
+    return (found for found in project_settings(project, folder) if any(True for _item in found.acting()))
+
+
+def _foreign_servers(project: Path, path: Path) -> Iterator[TrustItem]:
+    shown = path.relative_to(project).as_posix()
+    for server in servers_of_project(project, project):
+        if server.row is not None and server.place.rsplit(":", 1)[0] == shown:
+            yield TrustItem("MCP server", server.name, _effect_of_server(server.row))
 
 
 def _settings_items(project: Path, path: Path) -> Iterator[TrustItem]:
-    for file in project_settings(project, path.parent.parent):
-        if file.path == path:
-            yield from (TrustItem(kind, name, text) for kind, name, text in file.acting())
+    for found in project_settings(project, path.parent.parent):
+        if found.file.path == path:
+            yield from (TrustItem(kind, name, text) for kind, name, text in found.acting())
 
 
 def _text(project: Path, path: Path) -> str:
@@ -235,8 +244,12 @@ def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
 
 
 def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
+    with_servers = set(server_files(project, project))
     for path in files:
         shown = path.relative_to(project).as_posix()
+        if path in with_servers:
+            yield from _foreign_servers(project, path)
+            continue
         if shown.endswith(PROJECT_FILES):
             yield from _settings_items(project, path)
             continue
@@ -275,8 +288,13 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 def _servers(text: str) -> Iterator[TrustItem]:
     for name, server in json.loads(text).get("mcpServers", {}).items():
-        runs = " ".join(map(str, [server.get("command", ""), *server.get("args", [])]))
-        yield TrustItem("MCP server", str(name), f"connects to {url}" if (url := server.get("url")) else f"runs {runs}")
+        yield TrustItem("MCP server", str(name), _effect_of_server(server))
+
+
+def _effect_of_server(row: Mapping[str, Any]) -> str:
+    if url := row.get("url"):
+        return f"connects to {url}"
+    return f"runs {' '.join(map(str, [row.get('command', ''), *row.get('args', [])]))}"
 
 
 def _summary(text: str, kind: str) -> str:

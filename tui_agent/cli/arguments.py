@@ -15,7 +15,7 @@ from tui_agent.version import __version__
 MODES = ("build", "auto-edit", "plan", "yolo")
 SUBCOMMANDS = (
     "sessions", "result", "tree", "context", "compact", "cost", "models", "login", "logout", "config", "mcp", "doctor",
-    "acp", "schema", "completion",
+    "adopt", "acp", "schema", "completion",
 )  # fmt: skip
 USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list"}
 """The action of a subcommand that is given none."""
@@ -314,6 +314,8 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     doctor = commands.add_parser("doctor", help="check the setup and show what is missing")
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.add_argument("--clean", action="store_true", help="remove copies of projects that no race uses any more")
+    adopt = commands.add_parser("adopt", help="list files of other programs, and what of them counts here")
+    adopt.add_argument("--json", action="store_true", help="print JSON")
     _add_acp(commands)
     commands.add_parser("schema", help="print the JSON schema of the lines that --json prints")
     completion = commands.add_parser("completion", help="print a completion script for a shell")

@@ -15,6 +15,7 @@ from pathlib import Path
 from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
+from tui_agent.agent.programs.inventory import inventory, summary
 from tui_agent.agent.race.copies import abandoned_homes, remove_left
 from tui_agent.app.logins import keys_of
 from tui_agent.cli.extensions import Extensions, is_trusted, state_of_project
@@ -184,7 +185,11 @@ def _extensions(config: Config) -> Iterator[Finding]:
         yield Finding("hook", problem, ok=False)
     folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
     sources = Sources(folders, config.instructions, config.notes_tokens, config.instructions_order)
-    yield from _knowledge(Knowledge(sources, prompt=prompt, trusted=lambda: is_trusted(cwd)))
+    known = Knowledge(sources, prompt=prompt, trusted=lambda: is_trusted(cwd))
+    yield from _knowledge(known)
+    servers = extensions.servers(cwd)
+    if said := summary(inventory(folders, known, servers, trusted=is_trusted(cwd))):
+        yield Finding("other programs", said)
 
 
 def _knowledge(known: Knowledge) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from tui_agent.agent.mcp.settings import (
 )
 from tui_agent.config import Config, ConfigError, config_path, load_config, read_table
 from tui_agent.files.own_git import find_project
+from tui_agent.foreign_servers import servers_of_project, servers_of_user
 from tui_agent.paths import data_dir, log_dir
 from tui_agent.processes.environment import SafeEnvironment, server_environment
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
@@ -129,7 +130,14 @@ class Extensions:
         except ConfigError as error:
             return FoundServers(problems=(str(error),))
         project = find_project(cwd)
-        found = find_servers(config.mcp, project, trusted=self._trusts(cwd))
+        trusted = self._trusts(cwd)
+        found = find_servers(
+            config.mcp,
+            project,
+            trusted=trusted,
+            others=servers_of_user(Path.home(), project),
+            others_of_project=servers_of_project(project, project) if trusted else (),
+        )
         held = {spec.name: self._held_back(cwd, spec.command_line, spec.settings.sandboxed) for spec in found.specs}
         return FoundServers(
             tuple(spec for spec in found.specs if not held[spec.name]),

@@ -26,8 +26,8 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.permissions import STORED, Action, Rule, parse_rule, rules_from_table
 from tui_agent.agent.ports import Adjustable, AgentPorts
-from tui_agent.agent.programs.claude_code import read_claude_code
 from tui_agent.agent.programs.found import ForeignSettings
+from tui_agent.agent.programs.inventory import read_programs
 from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
 from tui_agent.cli.extensions import Extensions, state_of_project
 from tui_agent.cli.logs import start_logging
@@ -255,18 +255,24 @@ class Wiring:
         recorded = Path(session.info.cwd)
         cwd = recorded if is_directory(recorded) else self.cwd
         demo = cwd.is_relative_to(data_dir() / "demo")
+        foreign = self.foreign(cwd)
         ports = make_ports(
             self.models,
             self.store,
             cwd,
             prompt,
             knowledge=Knowledge(
-                Sources(self._folders(cwd), config.instructions, config.notes_tokens, config.instructions_order),
+                Sources(
+                    self._folders(cwd),
+                    (*config.instructions, *foreign.instructions),
+                    config.notes_tokens,
+                    config.instructions_order,
+                ),
                 prompt=prompt,
                 trusted=lambda: self.trusts(cwd),
             ),
             fetch=config.webfetch,
-            environment=SafeEnvironment({**os.environ, **self.foreign(cwd).environment}, config.sandbox.env),
+            environment=SafeEnvironment({**os.environ, **foreign.environment}, config.sandbox.env),
             titles=not self.headless,
             tool_files=ToolFiles() if demo else self.tool_files_of(cwd),
             mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
@@ -339,7 +345,7 @@ class Wiring:
         """Return what settings of other programs mean in a directory, read now; nothing in the demo's."""
         if cwd.is_relative_to(data_dir() / "demo"):
             return ForeignSettings()
-        return read_claude_code(self._folders(cwd), trusted=self.trusts(cwd))
+        return read_programs(self._folders(cwd), trusted=self.trusts(cwd))
 
     @staticmethod
     def _folders(cwd: Path) -> Folders:

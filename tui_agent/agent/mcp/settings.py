@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tui_agent.agent.mcp.records import LogLevel, portable_name
 from tui_agent.files.inside import OutsideError, read_inside
+from tui_agent.foreign_servers import ForeignServer
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.text_files.encodings import settings_text
 
@@ -118,15 +119,51 @@ class FoundServers:
     problems: tuple[str, ...] = ()
 
 
-def find_servers(user: Mapping[str, McpServerSettings], project: Path, *, trusted: bool) -> FoundServers:
-    """Return the user's servers and, in a trusted project, the project's; of two with one name the user's counts."""
+def find_servers(
+    user: Mapping[str, McpServerSettings],
+    project: Path,
+    *,
+    trusted: bool,
+    others: Iterable[ForeignServer] = (),
+    others_of_project: Iterable[ForeignServer] = (),
+) -> FoundServers:
+    """Return the user's servers and, in a trusted project, the project's; of two with one name the user's counts.
+
+    ``others`` are those in other programs' files, after our own.
+    """
+    problems: list[str] = []
     specs = {name: ServerSpec(name, settings, "user", project) for name, settings in user.items()}
-    problems: tuple[str, ...] = ()
+    for name, settings in _checked(others, problems, sandboxed=False):
+        specs.setdefault(name, ServerSpec(name, settings, "user", project))
     if trusted:
-        theirs, problems = read_project_file(project)
-        for name, settings in theirs.items():
+        theirs, mistakes = read_project_file(project)
+        problems += mistakes
+        for name, settings in (*theirs.items(), *_checked(others_of_project, problems, sandboxed=True)):
             specs.setdefault(name, ServerSpec(name, settings, "project", project))
-    return FoundServers(tuple(specs.values()), problems)
+    return FoundServers(tuple(specs.values()), tuple(problems))
+
+
+def _checked(
+    servers: Iterable[ForeignServer], problems: list[str], *, sandboxed: bool
+) -> Iterator[tuple[str, McpServerSettings]]:
+    """Yield the servers of other programs' files that can be used, the last of a name; name the others."""
+    found: dict[str, McpServerSettings] = {}
+    for server in servers:
+        if server.row is None:
+            problems.append(f"{server.place}: {server.name}: {server.problem}.")
+            continue
+        try:
+            found[server.name] = McpServerSettings.model_validate({**server.row, "sandboxed": sandboxed})
+        except ValidationError as error:
+            problems.append(f"{server.place}: {server.name}: {_first_mistake(error)}.")
+    yield from found.items()
+
+
+def _first_mistake(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    said = first["msg"].removeprefix("Value error, ")
+    return f"{where}: {said}" if where else said
 
 
 def read_project_file(project: Path) -> tuple[dict[str, McpServerSettings], tuple[str, ...]]:

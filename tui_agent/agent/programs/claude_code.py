@@ -42,14 +42,15 @@ def read_claude_code(folders: Folders, *, trusted: bool) -> ForeignSettings:
     rules = [rule for action in _ACTIONS.values() for reader in readers for rule in reader.rules[action]]
     environment = {name: value for reader in readers for name, value in reader.environment.items()}
     items = tuple(item for reader in readers for item in reader.items)
-    return ForeignSettings(tuple(rules), environment, items)
+    return ForeignSettings(rules=tuple(rules), environment=environment, items=items)
 
 
 class _Reader:
     """Turns one file into our forms."""
 
-    def __init__(self, file: ClaudeSettings, folders: Folders, *, trusted: bool) -> None:
-        self._file = file
+    def __init__(self, settings: ClaudeSettings, folders: Folders, *, trusted: bool) -> None:
+        self._settings = settings
+        self._file = file = settings.file
         self._folders = folders
         self._may_act = trusted or not file.of_project
         self.rules: dict[Action, list[Rule]] = {action: [] for action in _ACTIONS.values()}
@@ -61,15 +62,15 @@ class _Reader:
             self._add("settings", self._file.shown, self._file.shown, ItemState.WITHOUT_EFFECT, self._file.problem)
             return
         for name, action in _ACTIONS.items():
-            for text in self._file.rules(name):
+            for text in self._settings.rules(name):
                 self._take_rule(text, action)
-        for directory in self._file.directories:
+        for directory in self._settings.directories:
             self._take_directory(directory)
-        for name, value in self._file.environment.items():
+        for variable, value in self._settings.environment.items():
             if self._may_act:
-                self.environment[name] = value
-            self._add("environment variable", name, self._file.place(name), self._acting)
-        for event in self._file.hooks:
+                self.environment[variable] = value
+            self._add("environment variable", variable, self._file.place(variable), self._acting)
+        for event in self._settings.hooks:
             self._add("hook", event, self._file.place(event), ItemState.WITHOUT_EFFECT, "its events are not sent yet")
         for key, why in self._others():
             self._add("setting", key, self._file.place(key), ItemState.WITHOUT_EFFECT, why)
@@ -110,7 +111,7 @@ class _Reader:
 
     def _others(self) -> Iterator[tuple[str, str]]:
         """Yield the settings that mean nothing here, each with the way to the same thing."""
-        if mode := self._file.permissions.get("defaultMode"):
+        if mode := self._file.section("permissions").get("defaultMode"):
             yield "defaultMode", f"{_INSTEAD['defaultMode']} ({mode})"
         for key in self._file.table:
             if key not in _READ_HERE:

@@ -34,18 +34,25 @@ class FoundItem:
 
 @dataclass(frozen=True, slots=True)
 class ForeignSettings:
-    """Settings of other programs in our forms. ``environment`` is for commands."""
+    """Settings of other programs in our forms.
+
+    ``environment`` is for commands. ``instructions`` are files and globs, as in the setting of that name.
+    """
 
     rules: tuple[Rule, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    instructions: tuple[str, ...] = ()
     items: tuple[FoundItem, ...] = ()
 
-    def joined(self, others: "Sequence[ForeignSettings]") -> "ForeignSettings":
-        environment = dict(self.environment)
-        rules = list(self.rules)
-        items = list(self.items)
-        for other in others:
-            environment |= other.environment
-            rules += other.rules
-            items += other.items
-        return ForeignSettings(tuple(rules), environment, tuple(items))
+
+def joined(settings: Sequence[ForeignSettings]) -> ForeignSettings:
+    """Return several programs' settings as one; of two variables with one name the last counts."""
+    environment: dict[str, str] = {}
+    for one in settings:
+        environment |= one.environment
+    return ForeignSettings(
+        rules=tuple(rule for one in settings for rule in one.rules),
+        environment=environment,
+        instructions=tuple(pattern for one in settings for pattern in one.instructions),
+        items=tuple(item for one in settings for item in one.items),
+    )

@@ -1,0 +1,83 @@
+"""Servers in other programs' files are started here as they are there."""
+
+import json
+from pathlib import Path
+
+from tests.support.knowledge import write
+from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings, find_servers
+from tui_agent.foreign_servers import servers_of_project, servers_of_user
+from tui_agent.trust import TrustStore, project_state
+
+
+def found(tmp_path: Path, *, trusted: bool = False, own: dict[str, McpServerSettings] | None = None) -> FoundServers:
+    project = tmp_path / "project"
+    return find_servers(
+        own or {},
+        project,
+        trusted=trusted,
+        others=servers_of_user(tmp_path / "home", project),
+        others_of_project=servers_of_project(project, project),
+    )
+
+
+def test_the_users_servers_of_three_programs(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    claude = {
+        "mcpServers": {
+            "files": {"command": "npx", "args": ["-y", "files"], "env": {"A": "1"}},
+            "both": {"command": "a"},
+        },
+        "projects": {str(project): {"mcpServers": {"both": {"command": "b"}, "web": {"url": "https://x.test/mcp"}}}},
+    }  # fmt: skip
+    write(tmp_path / "home/.claude.json", json.dumps(claude))
+    write(
+        tmp_path / "home/.codex/config.toml",
+        '[mcp_servers.docs]\nurl = "https://docs.test"\nbearer_token_env_var = "DOCS"\ntool_timeout_sec = 5\n'
+        '[mcp_servers.off]\ncommand = "x"\nenabled = false\n',
+    )
+    write(
+        tmp_path / "home/.config/opencode/opencode.jsonc",
+        '{ // mine\n "mcp": {"local": {"type": "local", "command": ["bun", "x"], "environment": {"B": "2"},},}, }',
+    )
+    servers = {spec.name: spec.settings for spec in found(tmp_path).specs}
+    assert set(servers) == {"files", "both", "web", "docs", "off", "local"}
+    assert (servers["files"].command, servers["files"].args, servers["files"].env) == (
+        "npx",
+        ("-y", "files"),
+        {"A": "1"},
+    )
+    assert servers["both"].command == "b"
+    assert servers["docs"].headers == {"Authorization": "Bearer ${DOCS}"}
+    assert (servers["docs"].timeout, servers["off"].enabled) == (5, False)
+    assert (servers["local"].command, servers["local"].args, servers["local"].env) == ("bun", ("x",), {"B": "2"})
+    assert not any(settings.sandboxed for settings in servers.values())
+
+
+def test_ours_win_a_projects_wait_for_trust_and_run_in_the_sandbox(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    write(
+        project / "opencode.json",
+        json.dumps({"mcp": {"db": {"type": "local", "command": ["db"]}, "x": {"command": ["p"]}}}),
+    )
+    write(tmp_path / "home/.claude.json", json.dumps({"mcpServers": {"x": {"command": "home"}}}))
+    assert [spec.name for spec in found(tmp_path).specs] == ["x"]
+    specs = {
+        spec.name: spec for spec in found(tmp_path, trusted=True, own={"x": McpServerSettings(command="own")}).specs
+    }
+    assert specs["x"].settings.command == "own"
+    assert (specs["db"].source, specs["db"].settings.sandboxed) == ("project", True)
+    items = project_state(project, TrustStore(tmp_path / "trust.json")).items
+    assert [(item.kind, item.name, item.text) for item in items] == [
+        ("MCP server", "db", "runs db"), ("MCP server", "x", "runs p")
+    ]  # fmt: skip
+
+
+def test_mistakes_are_said_with_file_and_line(tmp_path: Path) -> None:
+    write(
+        tmp_path / "home/.claude.json", '{"mcpServers": {\n"none": {},\n"odd": {"command": "x", "args": 3}, "word": 1}}'
+    )
+    read = found(tmp_path)
+    assert read.specs == ()
+    assert [problem.split(": ")[0] for problem in read.problems] == [
+        "~/.claude.json:2", "~/.claude.json:3", "~/.claude.json:3"
+    ]  # fmt: skip

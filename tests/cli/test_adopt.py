@@ -1,0 +1,76 @@
+"""``tui-agent adopt`` lists everything of other programs, and loses nothing."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.knowledge import write
+from tui_agent.cli.main import run
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with files of four programs, and a project in which they are listed."""
+    home, project = tmp_path / "home", tmp_path / "project"
+    write(home / ".claude/CLAUDE.md", "mine @team.md")
+    write(home / ".claude/team.md", "team")
+    write(home / ".claude/settings.json", json.dumps({"permissions": {"deny": ["Bash(curl *)"]}, "statusLine": {}}))
+    write(home / ".claude/agents/sub/rev.md", "---\ndescription: d\npermissionMode: plan\n---\nbody")
+    write(home / ".claude.json", json.dumps({"mcpServers": {"m": {"command": "true"}}}))
+    write(home / ".claude/output-styles/x.md", "style")
+    write(home / ".codex/config.toml", 'model = "x"\n')
+    write(home / ".codex/AGENTS.md", "codex")
+    write(home / ".pi/agent/settings.json", "{}")
+    write(project / ".git/HEAD", "ref: refs/heads/main\n")
+    write(project / "opencode.json", json.dumps({"permission": {"bash": {"*": "ask", "git log": "allow"}}, "fun": 1}))
+    write(project / ".claude/settings.json", json.dumps({"env": {"LEVEL": "3"}}))
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(project)
+    return project
+
+
+def rows(capsys: pytest.CaptureFixture[str]) -> dict[tuple[str, str], dict[str, str]]:
+    assert run(["adopt", "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return {(row["program"], row["name"]): row for row in found}
+
+
+@pytest.mark.usefixtures("project")
+def test_each_thing_has_its_place_and_its_state(capsys: pytest.CaptureFixture[str]) -> None:
+    found = rows(capsys)
+    active = {key for key, row in found.items() if row["state"] == "in use"}
+    assert active == {
+        ("Claude Code", "~/.claude/CLAUDE.md"), ("Claude Code", "~/.claude/team.md"), ("Claude Code", "Bash(curl *)"),
+        ("Claude Code", "rev"), ("Claude Code", "m"), ("Codex", "~/.codex/AGENTS.md"),
+        ("OpenCode", "ask bash: * (not git log)"),
+    }  # fmt: skip
+    assert found["Claude Code", "LEVEL"]["state"] == "waits until you trust the project"
+    without = {key for key, row in found.items() if row["state"] == "no effect here"}
+    assert without == {
+        ("Claude Code", "statusLine"), ("Claude Code", "permissionMode of rev"),
+        ("Claude Code", "~/.claude/output-styles"),
+        ("Codex", "model"), ("OpenCode", "fun"), ("Pi", "~/.pi/agent/settings.json"),
+    }  # fmt: skip
+    assert found["Claude Code", "Bash(curl *)"]["place"] == "~/.claude/settings.json:1"
+    assert found["Claude Code", "~/.claude/team.md"]["place"] == "~/.claude/CLAUDE.md:1"
+
+
+@pytest.mark.usefixtures("project")
+def test_people_read_it_by_program_and_doctor_counts_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["adopt"]) == 0
+    text = capsys.readouterr().out
+    assert text.index("Claude Code\n") < text.index("  ✓ in use") < text.index("  … waits") < text.index("Codex\n")
+    run(["doctor"])
+    assert (
+        "Found files of Claude Code, Codex, OpenCode, Pi: 7 in use, 1 waiting for your trust" in capsys.readouterr().out
+    )
+
+
+def test_nothing_is_said_where_nothing_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert run(["adopt"]) == 0
+    assert capsys.readouterr().out == "Nothing of other programs was found in your home and in this project.\n"

@@ -1,0 +1,44 @@
+"""Reads Codex's ``config.toml``: names its settings. Its servers are read by ``foreign_servers``.
+
+Source: Codex's page on its configuration.
+"""
+
+from collections.abc import Iterator
+
+from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState
+from tui_agent.foreign_file import ForeignFile, read_foreign
+
+PROGRAM = "Codex"
+
+_FILE = ".codex/config.toml"
+_READ_ELSEWHERE = {"mcp_servers"}
+_INSTEAD = {
+    "model": "choose a model with F2, or set model in config.toml",
+    "model_provider": "set [providers] in config.toml",
+    "model_reasoning_effort": "set preset_effort or press F9",
+    "approval_policy": "set mode and [permissions] in config.toml",
+    "sandbox_mode": "set mode and [sandbox] in config.toml",
+    "profiles": "use another directory of settings: TUI_AGENT_CONFIG_DIR",
+    "notify": "write [[hooks]] with run_end in config.toml",
+    "hooks": "write [[hooks]] in config.toml",
+}
+"""The way to the same thing here."""
+
+
+def read_codex(folders: Folders) -> ForeignSettings:
+    """Return what Codex's settings of the user and of the project mean here."""
+    files = (
+        read_foreign(folders.home / _FILE, f"~/{_FILE}"),
+        read_foreign(folders.project / _FILE, _FILE, folders.project),
+    )
+    return ForeignSettings(items=tuple(item for file in files if file is not None for item in _items(file)))
+
+
+def _items(file: ForeignFile) -> Iterator[FoundItem]:
+    if file.problem:
+        yield FoundItem(PROGRAM, "settings", file.shown, file.shown, ItemState.WITHOUT_EFFECT, file.problem)
+    for key in file.table:
+        if key not in _READ_ELSEWHERE:
+            why = _INSTEAD.get(key, "")
+            yield FoundItem(PROGRAM, "setting", key, file.place(key), ItemState.WITHOUT_EFFECT, why)

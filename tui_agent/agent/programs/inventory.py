@@ -1,0 +1,152 @@
+"""Lists what users wrote for other programs, and whether it counts here."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.knowledge.knowledge import Knowledge
+from tui_agent.agent.mcp.settings import FoundServers
+from tui_agent.agent.programs.claude_code import read_claude_code
+from tui_agent.agent.programs.codex import read_codex
+from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState, joined
+from tui_agent.agent.programs.opencode import read_opencode
+from tui_agent.foreign_servers import ForeignServer, servers_of_project, servers_of_user
+from tui_agent.lazy import dataclass
+from tui_agent.places import LOCAL_INSTRUCTIONS, places_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """A file or folder that another program reads and this one does not."""
+
+    program: str
+    home: str = ""
+    project: str = ""
+    why: str = ""
+
+
+_UNREAD = (
+    _Unread("Claude Code", ".claude/output-styles", ".claude/output-styles", "write an agent: agents/NAME.md"),
+    _Unread("Claude Code", ".claude/plugins/installed_plugins.json", "", "plugins are not read"),
+    _Unread("Claude Code", "", ".claude-plugin/plugin.json", "plugins are not read"),
+    _Unread("Codex", ".codex/hooks.json", ".codex/hooks.json", "write [[hooks]] in config.toml"),
+    _Unread("Codex", ".codex/agents", ".codex/agents", "write agents/NAME.md"),
+    _Unread("OpenCode", ".config/opencode/plugin", ".opencode/plugin", "its plugins can't run here"),
+    _Unread("OpenCode", ".config/opencode/plugins", ".opencode/plugins", "its plugins can't run here"),
+    _Unread("OpenCode", ".config/opencode/tool", ".opencode/tool", "write tools/NAME.py"),
+    _Unread("OpenCode", ".config/opencode/tools", ".opencode/tools", "write tools/NAME.py"),
+    _Unread("Pi", ".pi/agent/settings.json", ".pi/settings.json", "its settings have no effect here"),
+    _Unread("Pi", ".pi/agent/models.json", "", "set [models] or [providers] in config.toml"),
+    _Unread("Pi", ".pi/agent/SYSTEM.md", ".pi/SYSTEM.md", "write prompts/system.md in the settings directory"),
+    _Unread("Pi", ".pi/agent/APPEND_SYSTEM.md", ".pi/APPEND_SYSTEM.md", "put it into AGENTS.md"),
+    _Unread("Pi", ".pi/agent/extensions", ".pi/extensions", "its extensions can't run here"),
+    _Unread("Cursor", ".cursor/mcp.json", ".cursor/mcp.json", "add its servers: tui-agent mcp add"),
+    _Unread("Cursor", "", ".cursorrules", "move it to AGENTS.md or .cursor/rules"),
+)
+
+
+def read_programs(folders: Folders, *, trusted: bool) -> ForeignSettings:
+    """Return what other programs' settings mean in a directory, read now."""
+    return joined([read_claude_code(folders, trusted=trusted), read_codex(folders), read_opencode(folders)])
+
+
+def inventory(folders: Folders, knowledge: Knowledge, servers: FoundServers, *, trusted: bool) -> tuple[FoundItem, ...]:
+    """Return everything of other programs that is in the user's home and in a project. ``knowledge`` is loaded."""
+    items = [
+        *read_programs(folders, trusted=trusted).items,
+        *_of_knowledge(folders, knowledge),
+        *_of_servers(folders, servers, trusted=trusted),
+        *_unread(folders),
+    ]
+    return tuple(sorted(items, key=lambda item: (item.program, item.state.value, item.kind)))
+
+
+def summary(items: Sequence[FoundItem]) -> str:
+    """Return one sentence on what was found, "" for nothing."""
+    if not items:
+        return ""
+    programs = ", ".join(dict.fromkeys(item.program for item in items))
+    states = Counter(item.state for item in items)
+    parts = [f"{states[state]} {_SAID[state]}" for state in ItemState if states[state]]
+    return f"Found files of {programs}: {', '.join(parts)}. tui-agent adopt lists them."
+
+
+_SAID = {
+    ItemState.ACTIVE: "in use",
+    ItemState.HELD_BACK: "waiting for your trust",
+    ItemState.WITHOUT_EFFECT: "without effect here",
+}
+
+
+def _of_knowledge(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]:
+    owners: dict[str, str] = {}
+    for item in knowledge.instructions:
+        owner = _owner(item.name) or owners.get(item.imported.rpartition(":")[0], "")
+        owners[item.name] = owner
+        if owner:
+            yield FoundItem(owner, "instructions", item.name, item.imported or item.name, ItemState.ACTIVE)
+    for command in knowledge.commands:
+        if program := _program_of(command.origin):
+            yield FoundItem(program, "command", f"/{command.name}", command.origin, ItemState.ACTIVE)
+    for spec in knowledge.specs:
+        if program := _program_of(spec.origin):
+            yield FoundItem(program, "agent", spec.name, spec.origin, ItemState.ACTIVE)
+            for name in spec.unused:
+                yield FoundItem(program, "field", f"{name} of {spec.name}", spec.origin, ItemState.WITHOUT_EFFECT)
+    for skill in knowledge.skills.values():
+        shown = folders.name(skill.folder)
+        program = next(
+            (place.whose for place in places_of("skills") if place.whose and f"{place.project}/" in shown), ""
+        )
+        if program:
+            yield FoundItem(program, "skill", skill.name, shown, ItemState.ACTIVE)
+
+
+def _owner(name: str) -> str:
+    """Return the program whose file of instructions or rules has a name, "" for none in particular."""
+    if name.endswith(LOCAL_INSTRUCTIONS):
+        return "Claude Code"
+    for place in places_of("instructions"):
+        if place.home and name == f"~/{place.home}":
+            return place.whose
+    for place in places_of("instructions"):
+        if place.project and f"/{name}".endswith(f"/{place.project}"):
+            return place.whose
+    for place in places_of("rules"):
+        folders = [f"{folder}/" for folder in (place.home, place.project) if folder]
+        if any(folder in name for folder in folders):
+            return place.whose
+    return ""
+
+
+def _program_of(origin: str) -> str:
+    """Return the program that an origin names: ``.claude/agents, of Claude Code``."""
+    return origin.rpartition(", of ")[2] if ", of " in origin else ""
+
+
+def _of_servers(folders: Folders, found: FoundServers, *, trusted: bool) -> Iterator[FoundItem]:
+    running = {spec.name for spec in found.specs}
+    for server in servers_of_user(folders.home, folders.project):
+        yield _server_item(server, ItemState.ACTIVE if server.name in running else ItemState.WITHOUT_EFFECT)
+    for server in servers_of_project(folders.project, folders.project):
+        held = ItemState.ACTIVE if trusted and server.name in running else ItemState.HELD_BACK
+        yield _server_item(server, held)
+
+
+def _server_item(server: ForeignServer, state: ItemState) -> FoundItem:
+    if server.row is None:
+        state = ItemState.WITHOUT_EFFECT
+    return FoundItem(server.program, "MCP server", server.name, server.place, state, server.problem)
+
+
+def _unread(folders: Folders) -> Iterator[FoundItem]:
+    for place in _UNREAD:
+        rows = []
+        if place.home:
+            rows.append((folders.home / place.home, f"~/{place.home}"))
+        if place.project:
+            rows.append((folders.project / place.project, place.project))
+        for path, shown in rows:
+            if os.path.lexists(path):
+                yield FoundItem(place.program, "file", shown, shown, ItemState.WITHOUT_EFFECT, place.why)

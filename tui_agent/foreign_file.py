@@ -1,0 +1,75 @@
+"""Reads another program's file of settings, and finds the line in which something stands."""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tui_agent.files.inside import OutsideError, read_file, read_inside
+from tui_agent.json_text import loads
+from tui_agent.lazy import LazyPattern, dataclass
+
+MAX_BYTES = 20_000_000
+"""Claude Code keeps its history in the file that names its servers."""
+
+_COMMENTED = LazyPattern(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING_COMMA = LazyPattern(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFile:
+    """A file's table. ``shown`` is its name for people; ``problem`` says why it could not be read."""
+
+    path: Path
+    shown: str
+    of_project: bool
+    table: Mapping[str, Any]
+    text: str = ""
+    problem: str = ""
+
+    def section(self, *keys: str) -> Mapping[str, Any]:
+        """Return a table inside, an empty one where there is none."""
+        found: Any = self.table
+        for key in keys:
+            found = found.get(key) if isinstance(found, dict) else None
+        return found if isinstance(found, dict) else {}
+
+    def place(self, name: str) -> str:
+        """Return the file and the line in which a name or a text stands."""
+        written = json.dumps(name, ensure_ascii=False)[1:-1]
+        before, found, _rest = self.text.partition(written)
+        return f"{self.shown}:{before.count(chr(10)) + 1}" if found else self.shown
+
+
+def read_foreign(path: Path, shown: str, project: Path | None = None) -> ForeignFile | None:
+    """Return a JSON (also with comments) or TOML file, None where there is none.
+
+    ``project``: the file is the project's, and is not read where it leads out of that.
+    """
+    of_project = project is not None
+    if not os.path.lexists(path):
+        return None
+    try:
+        data, _status = read_file(path, MAX_BYTES) if project is None else read_inside(project, path, MAX_BYTES)
+        text = data.decode("utf-8-sig")
+        table = tomllib.loads(text) if path.suffix == ".toml" else _json(text)
+    except FileNotFoundError:
+        return None
+    except OutsideError as error:
+        return ForeignFile(path, shown, of_project, {}, problem=f"left out, as {error.strerror}")
+    except (OSError, ValueError) as error:
+        return ForeignFile(path, shown, of_project, {}, problem=f"can't be read: {error}")
+    if not isinstance(table, dict):
+        return ForeignFile(path, shown, of_project, {}, problem="holds no table")
+    return ForeignFile(path, shown, of_project, table, text)
+
+
+def _json(text: str) -> Any:
+    try:
+        return loads(text)
+    except ValueError:
+        plain = _COMMENTED.sub(lambda found: found[1] or " ", text)
+        return loads(_TRAILING_COMMA.sub(lambda found: found[1] or "", plain))
