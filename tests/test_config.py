@@ -69,6 +69,11 @@ def test_unknown_keys_are_reported_and_kept(tmp_path: Path) -> None:
     assert table == {"model": "x/y", "future": 1, "compaction": {"magic": True}, "models": {"a/b": {"odd": 2}}}
 
 
+def test_a_proxy_that_cannot_be_used_is_told_of(tmp_path: Path) -> None:
+    (warning,) = load_config(tmp_path / "none.toml", {"all_proxy": "gopher://corp"}).warnings
+    assert warning == "ALL_PROXY is left out: “gopher://corp” is no proxy of HTTP or SOCKS 5."
+
+
 def test_writing_refuses_what_reading_would_refuse_and_leaves_the_file(tmp_path: Path) -> None:
     path = write(tmp_path, "max_steps = 5\n")
     for key, value in [("max_steps", -1), ("nonsense", 1), ("compaction.nonsense", 1), ("max_steps.x", 1)]:

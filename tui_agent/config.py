@@ -280,6 +280,7 @@ def load_config(
         ConfigError: a value is wrong, or the file cannot be read.
     """
     path = path or config_path()
+    environ = os.environ if environ is None else environ
     brought, left_out = _brought(project) if project is not None else ({}, ())
     rules = brought.pop("permissions", {})
     brought = _without_users(Config, brought)
@@ -287,7 +288,7 @@ def load_config(
     layers: list[tuple[Origin, Table]] = [
         ("file", own),
         ("project", _beside(own, brought)),
-        ("environment", environment_table(os.environ if environ is None else environ)),
+        ("environment", environment_table(environ)),
         ("flag", flags or {}),
     ]
     merged: Table = {}
@@ -313,6 +314,10 @@ def load_config(
         origin = origins.get("ui.theme", "file")
         said = f"There is no theme “{theme}” (ui.theme, set in the {origin}), so the default is used."
         warnings.append(f"{said} /theme in the program shows them all.")
+    if any(name.lower().endswith("_proxy") for name in environ):
+        from tui_agent.web.proxies import read_proxies
+
+        warnings += read_proxies(environ).problems
     return LoadedConfig(config, path, origins, tuple(warnings), permissions)
 
 

@@ -129,15 +129,12 @@ async def test_a_connection_is_used_again_and_a_dropped_one_is_not(server: Model
     assert numbers[3] != numbers[2]
 
 
-async def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(
-    server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(server: ModelServer) -> None:
     with answering(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n", DOCUMENT) as url:
-        monkeypatch.setenv("HTTP_PROXY", url.removesuffix("/v1"))
-        monkeypatch.delenv("NO_PROXY", raising=False)
+        environ = {"HTTP_PROXY": url.removesuffix("/v1")}
         server.play(Turn("near"))
-        through = await answer_of(client_at("http://far.invalid/v1"))
-        beside = await answer_of(host_client(server), "openai/gpt-4o")
+        through = await answer_of(own(ModelSettings(base_url="http://far.invalid/v1"), environ))
+        beside = await answer_of(own(ModelSettings(base_url=server.openai_url), environ))
 
     assert (through.text, beside.text) == ("whole", "near")
 
@@ -170,10 +167,12 @@ async def test_an_address_that_is_none_is_told_with_where_it_stands(url: str) ->
     assert 'models."openai/own"' in error.message
 
 
-async def test_a_proxy_that_needs_a_missing_package_is_an_error_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+@pytest.mark.parametrize("proxy", ["socks://127.0.0.1:9", "socks5://127.0.0.1:9", "gopher://[::1", "http://a b:x"])
+async def test_a_proxy_that_cannot_be_used_is_left_out(server: ModelServer, proxy: str) -> None:
+    server.play(Turn("near"))
+    environ = {"ALL_PROXY": proxy, "NO_PROXY": "fe80::/10, [::1]:x"}
 
-    assert "socks" in (await answer_of(client_at("http://far.invalid/v1"))).failure.message
+    assert (await answer_of(own(ModelSettings(base_url=server.openai_url), environ))).text == "near"
 
 
 def strict(*fields: str) -> object:

@@ -201,7 +201,7 @@ def test_the_environment_keeps_locale_proxies_and_certificates() -> None:
     held_back = {"OPENAI_API_KEY": "sk-x", "AWS_SECRET_ACCESS_KEY": "x", "LITELLM_LOG": "DEBUG"}
     kept = host_environment({**passed, **held_back, "NO_PROXY": "corp"})
 
-    assert kept.items() >= {**passed, "NO_PROXY": "corp,localhost,127.0.0.1,::1"}.items()
+    assert kept.items() >= {**passed, "NO_PROXY": "localhost,127.0.0.1,::1,corp"}.items()
     assert not held_back.keys() & kept.keys()
 
 

@@ -67,8 +67,7 @@ TABLE = (
     ),
     Row(
         ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
-        "The proxies of the network. Commands in the sandbox get that of the sandbox instead.",
-        host=PASSED,
+        "The network's proxies. The model host gets them as the program reads them; in the sandbox they name its own.",
     ),
     Row(
         ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "CLOUDSDK_CONFIG"),

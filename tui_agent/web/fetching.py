@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ipaddress
+import os
 import socket
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -13,6 +14,7 @@ from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
 from tui_agent.version import __version__
 from tui_agent.web.addresses import IpAddress, WebAddress, is_allowed, redirected
+from tui_agent.web.proxies import read_proxies
 from tui_agent.web.settings import FetchSettings
 
 if TYPE_CHECKING:
@@ -72,12 +74,7 @@ async def system_resolve(host: str, port: int) -> Sequence[str]:
 
 
 def system_proxy(address: WebAddress) -> str | None:
-    import urllib.request
-
-    if urllib.request.proxy_bypass(address.host):
-        return None
-    proxy = urllib.request.getproxies().get(address.scheme)
-    return proxy if proxy is None or "://" in proxy else f"http://{proxy}"
+    return read_proxies(os.environ).of(str(address))
 
 
 @lru_cache(maxsize=1)

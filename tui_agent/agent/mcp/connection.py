@@ -312,8 +312,8 @@ async def _reach(
     """Connect to an address: by streamable HTTP, or by SSE where the settings say so or the server knows only that."""
     from mcp.client.sse import sse_client
     from mcp.client.streamable_http import streamable_http_client
-    from mcp.shared._httpx_utils import create_mcp_http_client
 
+    from tui_agent.agent.mcp.http import http_client
     from tui_agent.agent.mcp.oauth import login_for
 
     url = settings.url or ""
@@ -326,9 +326,7 @@ async def _reach(
             heard.listener.refused(response.status_code)
 
     def make(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
-        http = create_mcp_http_client(headers=headers, timeout=timeout, auth=auth)
-        http.event_hooks["response"].append(on_response)
-        return http
+        return http_client(around.environ, on_response, headers=headers, timeout=timeout, auth=auth)
 
     login = None if settings.is_authorized else login_for(spec.name, url, around.token_dir, heard.listener.login)
     headers = dict(settings.headers)

@@ -16,6 +16,7 @@ from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.lines import Event, LineReader
 from tui_agent.processes.environment import own
 from tui_agent.processes.environment_table import chosen_for
+from tui_agent.web.proxies import read_proxies
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +25,6 @@ _LOG_LIMIT = 1 << 20
 _EXIT_GRACE_SECONDS = 2.0
 """Seconds the process gets to end on its own."""
 
-_LOOPBACK = "localhost,127.0.0.1,::1"
 
 COMMAND = isolated_module("tui_agent.model.hosted.host")
 """The command of a host."""
@@ -49,10 +49,7 @@ class HostGoneError(Exception):
 def host_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a model host: nothing secret, keys come with each request."""
     kept = chosen_for("host", environ)
-    for name in ("NO_PROXY", "no_proxy"):
-        # Servers on this machine are never behind the proxy.
-        kept[name] = f"{environ[name]},{_LOOPBACK}" if environ.get(name) else _LOOPBACK
-    return own(kept)
+    return own(kept | read_proxies(environ).variables())
 
 
 class Inbox(asyncio.Queue[Event | HostGoneError]):

@@ -27,6 +27,7 @@ from tui_agent.model.redaction import redact
 from tui_agent.model.route import Route
 from tui_agent.model.settings import HostSettings
 from tui_agent.model.wires.wire import Call, Reader, WireFailure
+from tui_agent.web.proxies import read_proxies
 
 
 class EventDecoder:
@@ -101,7 +102,6 @@ _CLOSE_GRACE_SECONDS = 0.05
 """Seconds a connection gets, after the last word of an answer, to end it so that it can be used again."""
 _IDLE_SECONDS = 55.0
 """Seconds an idle connection is kept; most servers and their proxies close after a minute."""
-_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 # It logs the address of each request, which may hold a key.
@@ -109,11 +109,11 @@ logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 class Http:
-    """The connections of a program to providers. ``environ`` says which certificates are trusted."""
+    """The connections of a program to providers. ``environ`` names proxies and the certificates that are trusted."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        self._clients: dict[str, httpx.AsyncClient] = {}
+        self._clients: dict[tuple[str, str | None], httpx.AsyncClient] = {}
         self._making = asyncio.Lock()
 
     async def aclose(self) -> None:
@@ -122,24 +122,29 @@ class Http:
             await client.aclose()
 
     async def client(self, url: str) -> httpx.AsyncClient:
-        """Return the client for an address; one without encryption needs no certificates, which take 30 ms to load.
+        """Return the client for an address, through its proxy.
+
+        One without encryption needs no certificates, which take 30 ms to load.
 
         Raises:
             WireFailure: the certificates the environment names can't be read.
         """
         scheme = "https" if url.lower().startswith("https:") else "http"
+        proxy = read_proxies(self._environ).of(url)
+        way = (scheme, proxy)
         async with self._making:
-            if scheme not in self._clients:
+            if way not in self._clients:
                 trusted = await asyncio.to_thread(_trusted, self._environ) if scheme == "https" else False
-                self._clients[scheme] = httpx.AsyncClient(
+                self._clients[way] = httpx.AsyncClient(
                     verify=trusted,
-                    mounts={f"all://{host}": None for host in _LOOPBACK},
+                    proxy=proxy,
+                    trust_env=False,
                     limits=httpx.Limits(
                         max_connections=None, max_keepalive_connections=20, keepalive_expiry=_IDLE_SECONDS
                     ),
                     headers={"accept-encoding": "identity", "user-agent": "tui-agent"},
                 )
-            return self._clients[scheme]
+            return self._clients[way]
 
     async def fetch(
         self, method: str, url: str, limit: int = _ERROR_BODY, **options: Any
@@ -179,8 +184,7 @@ class Http:
                         yield events
             finally:
                 await response.aclose()
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, ImportError) as error:
-            # A proxy may need a package that isn't there.
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise WireFailure(Failure(**describe(error, secrets))) from None
         except WireFailure as failed:
             text = redact(failed.failure.text, secrets)

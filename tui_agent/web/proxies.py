@@ -1,0 +1,196 @@
+"""The proxies of the environment: which one is used for an address. Whatever the variables hold, nothing fails for it.
+
+``NO_PROXY`` takes what curl, requests, Go and the desktops write: names with all below them, ``*`` for any letters,
+addresses, networks, ports, brackets. What can't be read or used is left out, and `Proxies.problems` says so.
+"""
+
+import ipaddress
+import re
+import sys
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from importlib.util import find_spec
+from urllib.parse import SplitResult, quote, unquote, urlsplit
+
+from tui_agent.lazy import dataclass
+
+IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_SCHEMES = {"http": "http", "https": "https", "socks": "socks5", "socks5": "socks5", "socks5h": "socks5h"}
+"""How proxies may be named, and what they are for the connections. Desktops write ``socks`` for SOCKS 5."""
+_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,252}[a-z0-9_.])?")
+_PATTERN = re.compile(r"<local>|[a-z0-9_.*?-]+")
+_PORTS = {"http": 80, "https": 443}
+_MOST_NAMED = 80
+"""Characters of a value that a sentence repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exempt:
+    """Hosts that are reached directly: those of a network or, without one, those a pattern names."""
+
+    pattern: str = ""
+    network: IpNetwork | None = None
+    scheme: str | None = None
+    port: int | None = None
+
+    def covers(self, scheme: str, host: str, port: int) -> bool:
+        if self.scheme not in {None, scheme} or self.port not in {None, port}:
+            return False
+        if self.network is not None:
+            address = _address(host)
+            return address is not None and address.version == self.network.version and address in self.network
+        if self.pattern == "<local>":
+            return "." not in host and ":" not in host
+        return fnmatchcase(host, self.pattern) or fnmatchcase(host, f"*.{self.pattern}")
+
+    def common(self) -> str:
+        """Return the entry as any library reads it, "" where not all do."""
+        if self.network is not None and self.network.num_addresses == 1:
+            return str(self.network.network_address)
+        text = self.pattern if self.network is None else str(self.network)
+        if set(text) & set("<?:") or "*" in text[1:]:
+            return ""
+        return text if self.port is None else f"{text}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Proxies:
+    """The proxies by scheme, and the hosts without one. ``problems`` are sentences about what was left out."""
+
+    by_scheme: Mapping[str, str]
+    exempt: tuple[Exempt, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def of(self, url: str) -> str | None:
+        """Return the URL of the proxy for an address, None where it is reached directly, as this machine always is."""
+        parts = _split(url)
+        scheme, host = (parts.scheme.lower(), _plain(parts.hostname or "")) if parts else ("", "")
+        proxy = self.by_scheme.get(scheme)
+        if parts is None or proxy is None or _is_this_machine(host):
+            return None
+        port = parts.port or _PORTS[scheme]
+        return None if any(row.covers(scheme, host, port) for row in self.exempt) else proxy
+
+    def variables(self) -> dict[str, str]:
+        """Return the variables for a program that reads them in a way of its own: only what any library takes."""
+        if not self.by_scheme:
+            return {}
+        exempt = ["localhost", "127.0.0.1", "::1", *(text for row in self.exempt if (text := row.common()))]
+        named = {f"{scheme}_proxy": proxy for scheme, proxy in self.by_scheme.items()}
+        named["no_proxy"] = ",".join(exempt)
+        return named | {name.upper(): value for name, value in named.items()}
+
+
+def read_proxies(environ: Mapping[str, str]) -> Proxies:
+    """Read the proxies that an environment names; without any, on macOS, those of the system's settings."""
+    named = {name: value for name in ("http", "https", "all") if (value := _named(environ, f"{name}_proxy"))}
+    if "REQUEST_METHOD" in environ and not environ.get("http_proxy"):
+        named.pop("http", None)  # a header of a web server's visitor
+    excepted = _named(environ, "no_proxy")
+    if not named and sys.platform == "darwin":
+        named, excepted = _of_the_system()
+    if not named:
+        return Proxies({})
+    problems: list[str] = []
+    usable = {scheme: _usable(f"{scheme.upper()}_PROXY", value, problems) for scheme, value in named.items()}
+    by_scheme = {scheme: usable.get(scheme) or usable.get("all") for scheme in ("http", "https")}
+    exempt = [_exempt(entry, problems) for entry in re.split(r"[,\s]+", excepted) if entry]
+    return Proxies(
+        {scheme: proxy for scheme, proxy in by_scheme.items() if proxy},
+        tuple(row for row in exempt if row is not None),
+        tuple(problems),
+    )
+
+
+def _named(environ: Mapping[str, str], name: str) -> str:
+    """Return the value of a variable; in small letters it counts first, though it be empty."""
+    return environ.get(name, environ.get(name.upper(), "")).strip().strip("'\"").strip()
+
+
+def _of_the_system() -> tuple[dict[str, str], str]:
+    import urllib.request
+
+    found = urllib.request.getproxies()
+    socks = {"all": f"socks5://{found['socks'].partition('://')[2]}"} if "://" in found.get("socks", "") else {}
+    named = {name: found[name] for name in ("http", "https") if found.get(name)}
+    return socks | named, found.get("no", "")
+
+
+def _usable(name: str, value: str, problems: list[str]) -> str | None:
+    """Return a proxy's URL as connections take it, None with a problem more where they can't."""
+    parts = _split(value if "://" in value else f"http://{value}")
+    scheme = _SCHEMES.get(parts.scheme.lower()) if parts else None
+    host = _plain(parts.hostname or "") if parts else ""
+    if parts is None or scheme is None or not (_HOST.fullmatch(host) or _address(host)):
+        problems.append(f"{name} is left out: “{_shown(value)}” is no proxy of HTTP or SOCKS 5.")
+        return None
+    if scheme.startswith("socks") and find_spec("socksio") is None:
+        problems.append(
+            f"{name} is left out: a SOCKS proxy needs the package socksio ({sys.executable} -m pip install socksio)."
+        )
+        return None
+    login = ":".join(quote(unquote(word), safe="") for word in (parts.username, parts.password) if word is not None)
+    place = f"[{host}]" if ":" in host else host
+    port = f":{parts.port}" if parts.port else ""
+    return f"{scheme}://{login}{'@' if login else ''}{place}{port}"
+
+
+def _exempt(entry: str, problems: list[str]) -> Exempt | None:
+    """Return what an entry of ``NO_PROXY`` exempts, None with a problem more where it says nothing."""
+    scheme, separator, rest = entry.lower().rpartition("://")
+    place, port = _without_port(rest)
+    name = _plain(place)
+    try:
+        network = ipaddress.ip_network(name, strict=False)
+    except ValueError:
+        network = None
+    if (separator and scheme not in {*_PORTS, "all"}) or (network is None and not _PATTERN.fullmatch(name)):
+        problems.append(f"NO_PROXY: “{_shown(entry)}” is left out; it is no host, address or network.")
+        return None
+    pattern = name.lstrip(".").removeprefix("*.") or "*"
+    return Exempt(pattern, network, None if scheme in {"", "all"} else scheme, port)
+
+
+def _without_port(text: str) -> tuple[str, int | None]:
+    """Split a port off; an IPv6 address without brackets has none."""
+    found = re.fullmatch(r"(\[[^\]]*\]|[^:]*):([0-9]{1,5})", text)
+    return (found[1], int(found[2])) if found else (text, None)
+
+
+def _plain(host: str) -> str:
+    """Return a host without brackets, zone and the dot at its end, in ASCII where it can be."""
+    host = re.sub(r"%[^/]*", "", re.sub(r"[\[\]]", "", host)).lower().rstrip(".")
+    try:
+        return host if host.isascii() else host.encode("idna").decode("ascii")
+    except UnicodeError:
+        return host
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _is_this_machine(host: str) -> bool:
+    address = _address(host)
+    if address is not None:
+        return address.is_loopback or address.is_unspecified
+    return host == "localhost" or host.endswith(".localhost")
+
+
+def _split(url: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    return None if port == 0 else parts
+
+
+def _shown(value: str) -> str:
+    """Return a value for a sentence, without a password."""
+    hidden = re.sub(r"(?<=//)[^/]*@", "…@", value if "://" in value else re.sub(r"^.*@", "…@", value))
+    return hidden if len(hidden) <= _MOST_NAMED else f"{hidden[:_MOST_NAMED]}…"
