@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from tui_agent.agent.calls.call import Call, Outcome, Stage, StopRunError, linked, outcome_of
+from tui_agent.agent.calls.call import GETS_THROUGH, Call, Outcome, Stage, StopRunError, linked, outcome_of
 from tui_agent.agent.calls.contexts import ToolContexts
 from tui_agent.agent.calls.repetition import RepetitionWatch
 from tui_agent.agent.calls.stages import (
@@ -140,7 +140,9 @@ class ToolRunner:
             tool = find_tool(part.tool, self._known_tools())
             self._check_kind(tool)
             call.found, call.given = tool.resolve(parse_arguments(tool, part.arguments))
-        except Exception as error:  # noqa: BLE001 - whatever reading it raises is the call's result
+        except GETS_THROUGH:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever reading it raises is the call's result
             call.problem = outcome_of(call, error).result.output
         return call
 

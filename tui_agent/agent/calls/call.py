@@ -28,6 +28,10 @@ class StopRunError(Exception):
         self.result = result
 
 
+GETS_THROUGH = (StopRunError, KeyboardInterrupt, GeneratorExit)
+"""What is raised on a call's way and does not become its result. Cancelling its task gets through too."""
+
+
 class RefusedError(Exception):
     """A call may not run. Its text is written for the model."""
 
@@ -92,7 +96,9 @@ class Call:
             return ""
         try:
             return self.found.title(self.given)
-        except Exception:  # a title is no reason to lose a result
+        except GETS_THROUGH:
+            raise
+        except BaseException:  # a title is no reason to lose a result
             log.exception("%s has no title", self.part.tool)
             return ""
 
@@ -132,7 +138,7 @@ class Link:
         """Return the call's outcome; cancelling and StopRunError get through, and nothing else is raised."""
         try:
             return await self.stage.around(call, self.proceed)
-        except (StopRunError, KeyboardInterrupt, GeneratorExit):
+        except GETS_THROUGH:
             raise
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
