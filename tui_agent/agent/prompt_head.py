@@ -116,7 +116,8 @@ class Head:
 
     def _render(self, model: str, mode: str) -> SystemEntry:
         """Return the head to be appended now; its content counts as announced."""
-        self._ports.knowledge.offers_skills = bool(self._ports.knowledge.skills)
+        skills = self._ports.knowledge.skills.values()
+        self._ports.knowledge.offers_skills = any(skill.for_model for skill in skills)
         self._ports.mcp.note_offered()
         return self._made(model, mode)
 

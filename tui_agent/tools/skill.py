@@ -28,9 +28,18 @@ class Skill:
     description: str
     folder: Path
     body: str
+    fill: Callable[[str, str], str] | None = None
+    """Fills typed arguments, the second, into a text."""
+    for_model: bool = True
+    """Whether the model is told of it and may load it."""
+    for_user: bool = True
+    """Whether it can be typed as a command."""
+    unused: tuple[str, ...] = ()
+    """Fields of its file that have no effect here."""
 
-    def text(self) -> str:
-        lines = [self.body, "", f"Paths in this skill are relative to {self.folder}"]
+    def text(self, arguments: str = "") -> str:
+        body = self.body if self.fill is None else self.fill(self.body, arguments)
+        lines = [body, "", f"Paths in this skill are relative to {self.folder}"]
         if files := _files(self.folder):
             lines.append(f"Its files: {', '.join(files)}")
         return "\n".join(lines)
@@ -40,6 +49,7 @@ class SkillInput(ToolInput):
     """Arguments of ``skill``."""
 
     name: str = Field(description="As in the list of skills")
+    arguments: str = ""
 
 
 class SkillTool(Tool[SkillInput]):
@@ -68,10 +78,13 @@ class SkillTool(Tool[SkillInput]):
     async def run(self, arguments: SkillInput, context: ToolContext) -> ToolResult:
         skills = self._skills()
         skill = skills.get(_plain_name(arguments))
+        if skill is not None and not skill.for_model:
+            raise ToolError(f"The skill {skill.name} is started by the user alone: /skill:{skill.name}.")
         if skill is None:
-            near = difflib.get_close_matches(arguments.name, skills, n=3, cutoff=0.4) or sorted(skills)[:10]
+            names = [name for name, known in skills.items() if known.for_model]
+            near = difflib.get_close_matches(arguments.name, names, n=3, cutoff=0.4) or sorted(names)[:10]
             raise ToolError(f"There is no skill {arguments.name!r}. Skills: {', '.join(near)}.")
-        text = await asyncio.to_thread(skill.text)
+        text = await asyncio.to_thread(skill.text, arguments.arguments)
         return await finish(Output(text, skill.name, metadata=ToolMetadata(count=len(text.splitlines()))), context)
 
 

@@ -1,7 +1,7 @@
 """The user's own commands: Markdown files with front matter, found, taken apart and filled in.
 
-A template has three things to fill in: ``$ARGUMENTS`` and ``$1`` to ``$9``, a command's output, and files named with
-an at sign. Arguments never become part of a command's text: the shell gets them as its own parameters, so text a user
+A template has three things to fill in: its arguments (``placeholders``), a command's output, and files named with an at
+sign. Arguments never become part of a command's text: the shell gets them as its own parameters, so text a user
 pastes is data there.
 """
 
@@ -12,13 +12,15 @@ from pathlib import Path
 
 from tui_agent.agent.knowledge.documents import DocumentError, FileCache, load_all
 from tui_agent.agent.knowledge.folders import Folder, Folders
+from tui_agent.agent.knowledge.placeholders import Slots, fill_in, given, slots_of, takes_arguments
 from tui_agent.lazy import dataclass
 
 FILE_BYTES = 64 * 1024
 
 SHELL = re.compile(r"!`([^`\n]+)`")
 """A shell command in a template."""
-_SLOT = re.compile(r"\$(ARGUMENTS|[1-9])(?![0-9A-Za-z_])")
+_FIELDS = frozenset({"name", "description", "argument-hint", "arguments", "model", "agent", "when_to_use"})
+"""Fields of a command's file that act, or that nobody misses."""
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
@@ -38,6 +40,9 @@ class UserCommand:
     agent: str | None = None
     of_project: bool = False
     origin: str = ""
+    slots: Slots = Slots()
+    unused: tuple[str, ...] = ()
+    """Fields of its file that have no effect here."""
 
 
 RunCommand = Callable[[str], Awaitable[str]]
@@ -59,27 +64,21 @@ async def fill_command(command: UserCommand, arguments: str, run: RunCommand) ->
 
     ``run`` is called for each command in the template, in order.
     """
-    try:
-        words = shlex.split(arguments)
-    except ValueError:  # a quote that doesn't close is taken as it is
-        words = arguments.split()
+    typed = given(arguments)
+    template = command.template
     # A template's commands get the arguments as the shell's own parameters.
-    quoted = " ".join(map(shlex.quote, words))
+    quoted = " ".join(map(shlex.quote, typed.words))
     parameters = f"set -- {quoted}\nARGUMENTS={shlex.quote(arguments)}\n"
-
-    def argument(slot: re.Match[str]) -> str:
-        if slot[1] == "ARGUMENTS":
-            return arguments
-        return words[int(slot[1]) - 1] if int(slot[1]) <= len(words) else ""
-
-    text, own, end = "", "", 0
-    for found in SHELL.finditer(command.template):
-        between = _SLOT.sub(argument, command.template[end : found.start()])
+    text = ""
+    own = ""
+    end = 0
+    for found in SHELL.finditer(template):
+        between = fill_in(template[end : found.start()], typed, command.slots, template)
         text += between + (await run(parameters + found[1])).strip("\n")
         own += f"{between}\n"
         end = found.end()
-    rest = _SLOT.sub(argument, command.template[end:])
-    if arguments and not _SLOT.search(command.template):
+    rest = fill_in(template[end:], typed, command.slots, template)
+    if arguments and not takes_arguments(template, command.slots):
         rest = f"{rest}\n\n{arguments}"
     return (text + rest).strip(), own + rest
 
@@ -104,4 +103,6 @@ def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None
         agent=document.text("agent") or None,
         of_project=folder.of_project,
         origin=folder.origin,
+        slots=slots_of(folder.whose, document.body, document.fields.get("arguments")),
+        unused=document.unused(_FIELDS),
     )

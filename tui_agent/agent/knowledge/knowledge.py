@@ -4,13 +4,15 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tui_agent.agent.agent_specs import AgentSpec, load_specs
 from tui_agent.agent.knowledge.commands import UserCommand, load_commands
 from tui_agent.agent.knowledge.documents import DocumentError, FileCache, load_all
-from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.knowledge.instructions import Instruction, InstructionFiles
+from tui_agent.agent.knowledge.placeholders import fill_in, given, slots_of
 from tui_agent.context.templates import fill
 from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes
 from tui_agent.lazy import dataclass
@@ -28,6 +30,22 @@ LIST_SHARE = 0.015
 _SHORTEST = 40
 """Characters to which descriptions are cut before skills are left out."""
 
+_SKILL_FIELDS = frozenset(
+    [
+        "name",
+        "description",
+        "when_to_use",
+        "argument-hint",
+        "arguments",
+        "disable-model-invocation",
+        "user-invocable",
+        "license",
+        "metadata",
+        "compatibility",
+        "version",
+    ]
+)
+"""Fields of a skill's file that act, or that nobody misses."""
 _NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 
 
@@ -36,7 +54,7 @@ def load_skills(folders: Folders, files: FileCache, problems: list[str]) -> dict
     places = (*folders.of_project("skills", problems), *folders.of_user("skills"))
     paths = ((path, folder) for folder in places for path in folder.files("[!.]*/SKILL.md"))
     found: dict[str, Skill] = {}
-    for skill in load_all("Skill", lambda path, _folder: _skill(path, files), paths, problems):
+    for skill in load_all("Skill", lambda path, folder: _skill(path, folder, files), paths, problems):
         found.setdefault(skill.name, skill)
     return dict(sorted(found.items()))
 
@@ -71,7 +89,7 @@ def _section(intro: str, rows: Sequence[tuple[str, str]], chars: int, left_out: 
     return f"<skills>\n{body}\n</skills>"
 
 
-def _skill(path: Path, files: FileCache) -> Skill | None:
+def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
     found = files.document(path, FILE_BYTES)
     if found is None:
         return None
@@ -85,7 +103,22 @@ def _skill(path: Path, files: FileCache) -> Skill | None:
     if not document.body:
         raise DocumentError("there is nothing below the front matter")
     body = f"{document.body}\n[Cut at {FILE_BYTES // 1024} KiB.]" if file.cut else document.body
-    return Skill(name, description[:DESCRIPTION_CHARS], path.parent, body)
+    slots = slots_of(folder.whose, body, document.fields.get("arguments"))
+    variables = {"CLAUDE_SKILL_DIR": str(path.parent), "CLAUDE_PLUGIN_ROOT": str(path.parent.parent.parent)}
+
+    def fill_arguments(text: str, arguments: str) -> str:
+        return fill_in(text, given(arguments), replace(slots, variables=variables))
+
+    return Skill(
+        name=name,
+        description=description[:DESCRIPTION_CHARS],
+        folder=path.parent,
+        body=body,
+        fill=fill_arguments,
+        for_model=document.text("disable-model-invocation").lower() != "true",
+        for_user=document.text("user-invocable").lower() != "false",
+        unused=document.unused(_SKILL_FIELDS),
+    )
 
 
 log = logging.getLogger(__name__)
@@ -185,10 +218,14 @@ class Knowledge:
             self.specs, self._notes = specs, notes
             self.rows = (
                 *(CommandRow(item.name, item.description, item.argument_hint) for item in self.commands),
-                *(CommandRow(f"{SKILL_PREFIX}{row.name}", row.description, "[TASK]") for row in self.skills.values()),
+                *(
+                    CommandRow(f"{SKILL_PREFIX}{row.name}", row.description, "[TASK]")
+                    for row in self.skills.values()
+                    if row.for_user
+                ),
             )
             if self.offers_skills is None:
-                self.offers_skills = bool(skills)
+                self.offers_skills = any(skill.for_model for skill in skills.values())
             self.problems = tuple(problems)
         self._tell(problems)
 
@@ -235,7 +272,8 @@ class Knowledge:
         With ``subagents`` the user's own kinds of them are listed too; the tool tells of the built-in ones.
         """
         budget = min(LIST_TOKENS, round(window * LIST_SHARE))
-        skills = list_skills(self.skills.values(), self._prompt("skills"), budget, count)
+        offered = [skill for skill in self.skills.values() if skill.for_model]
+        skills = list_skills(offered, self._prompt("skills"), budget, count)
         own = [spec for spec in self.specs if spec.origin and spec.subagent] if subagents else []
         rows = "\n".join(f"- {spec.name}: {spec.description[:AGENT_CHARS]}" for spec in own[:MAX_AGENTS])
         agents = f"<agents>\nMore agents for the task tool:\n{rows}\n</agents>" if own else ""
@@ -258,7 +296,7 @@ class Knowledge:
     def skill_message(self, name: str, request: str) -> tuple[UserPart, ...] | None:
         """Return the message with which a user has a skill used; None when there is no such skill. Reads its folder."""
         skill = self.skills.get(name)
-        if skill is None:
+        if skill is None or not skill.for_user:
             return None
         text = request or fill(self._prompt("skill_message"), name=name)
-        return (TextPart(text=text), FilePart(path=f"{SKILL_PREFIX}{name}", text=skill.text()))
+        return (TextPart(text=text), FilePart(path=f"{SKILL_PREFIX}{name}", text=skill.text(request)))

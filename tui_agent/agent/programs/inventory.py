@@ -89,11 +89,11 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]
     for command in knowledge.commands:
         if program := _program_of(command.origin):
             yield FoundItem(program, "command", f"/{command.name}", command.origin, ItemState.ACTIVE)
+            yield from _unused(program, f"/{command.name}", command.origin, command.unused)
     for spec in knowledge.specs:
         if program := _program_of(spec.origin):
             yield FoundItem(program, "agent", spec.name, spec.origin, ItemState.ACTIVE)
-            for name in spec.unused:
-                yield FoundItem(program, "field", f"{name} of {spec.name}", spec.origin, ItemState.WITHOUT_EFFECT)
+            yield from _unused(program, spec.name, spec.origin, spec.unused)
     for skill in knowledge.skills.values():
         shown = folders.name(skill.folder)
         program = next(
@@ -101,6 +101,12 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]
         )
         if program:
             yield FoundItem(program, "skill", skill.name, shown, ItemState.ACTIVE)
+            yield from _unused(program, skill.name, shown, skill.unused)
+
+
+def _unused(program: str, name: str, place: str, fields: Sequence[str]) -> Iterator[FoundItem]:
+    for field in fields:
+        yield FoundItem(program, "field", f"{field} of {name}", place, ItemState.WITHOUT_EFFECT)
 
 
 def _owner(name: str) -> str:

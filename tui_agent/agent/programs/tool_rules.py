@@ -36,6 +36,8 @@ _PERMISSIONS = {
     "skill": Permission.SKILL,
 }
 """The permission that ``Tool(what)`` is about, by our tool's name."""
+_WHOLE = {"bash": Permission.BASH, "read": Permission.READ, "edit": Permission.EDIT}
+"""The tools whose name alone stands for every tool of their permission."""
 _FILES = {Permission.READ, Permission.EDIT}
 
 
@@ -134,7 +136,7 @@ def rules_of(text: str, action: Action, source: Source, anchor: Anchor) -> tuple
         return (Rule("mcp", piece.tool, action, source),)
     if not piece.what:
         # "Edit" stands for everything that edits, and "Read" for everything that reads.
-        whole = piece.permission if piece.tool in {"edit", "read", "bash"} else None
+        whole = _WHOLE.get(piece.tool)
         return (Rule(piece.tool if whole is None else whole.value, "*", action, source),)
     permission = _permission_of(piece)
     syntax = _syntax_of(permission)
