@@ -227,6 +227,29 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
+_KEPT = {"server": "for the server", "session": "in the session", "request": "nowhere"}
+
+
+def refusals() -> str:
+    """Return the table of what is tried when a provider refuses a part of a request."""
+    from tui_agent.model.forms import REMEDIES
+
+    rows = [(part.value, remedy.tried, _KEPT[remedy.kept]) for part, remedy in REMEDIES.items()]
+    return _table(("refused", "what is tried", "remembered"), rows)
+
+
+SECTIONS: dict[tuple[str, str], Callable[[], str]] = {("models.md", "refusals"): refusals}
+"""Parts of pages that are written here, by page and by the name that their first line has."""
+
+
+def with_section(text: str, name: str, section: str) -> str:
+    """Return a page with the part between the lines of that name written anew."""
+    begin, end = f"<!-- {name}: written by scripts/reference.py -->", f"<!-- end of {name} -->"
+    before, _begin, rest = text.partition(begin)
+    _old, _end, after = rest.partition(end)
+    return f"{before}{begin}\n\n{section}\n\n{end}{after}"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "keys": keys,
     "commands": commands,
@@ -253,6 +276,14 @@ def main() -> int:
             stale |= not path.is_file() or path.read_text(encoding="utf-8") != text
         else:
             path.write_text(text, encoding="utf-8")
+    for (page_name, section), written in SECTIONS.items():
+        path = FOLDER.parent / page_name
+        before = path.read_text(encoding="utf-8")
+        after = with_section(before, section, written())
+        if "--check" in sys.argv[1:]:
+            stale |= before != after
+        else:
+            path.write_text(after, encoding="utf-8")
     return int(stale)
 
 

@@ -41,6 +41,7 @@ from tui_agent.config import Config, UiSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.demo import DEMO_MODEL, DemoCatalog, DemoClient, create_demo_workspace
 from tui_agent.model.directory import CatalogDirectory
+from tui_agent.model.learnt import LearntFacts
 from tui_agent.resources import prompt
 from tui_agent.session.entries import TextPart
 from tui_agent.session.session import Session
@@ -215,7 +216,7 @@ async def stage(root: Path, size: tuple[int, int], *, races: bool = False):  # t
         ports = AgentPorts(
             client=DemoClient(pace=0),
             tools=builtin_tools(),
-            directory=CatalogDirectory(DemoCatalog({}, {}), None),
+            directory=CatalogDirectory(DemoCatalog({}, {}), LearntFacts()),
             prompt=shown_prompt,
             cwd=project,
             project=project,

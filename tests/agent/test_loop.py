@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 from unittest.mock import AsyncMock
@@ -37,8 +36,8 @@ from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.tool_runner import MAX_CALLS
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.request import ModelRequest, request_bytes
-from tui_agent.model.errors import LOADING_DELAY, LOADING_PATIENCE
 from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.model.waits import LOADING_DELAY, LOADING_PATIENCE
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolStatus, UserEntry
 from tui_agent.session.errors import StoreError
@@ -324,24 +323,6 @@ async def test_an_edit_made_in_the_instant_a_run_ends_is_not_kept_for_the_next(
     at_the_end(monkeypatch, lambda: harness.agent.edit_context(2, "pin"))
     assert (await harness.say("hi")).reason == "done"
     assert harness.kinds() == ["system", "user", "assistant", "context_edit"]
-
-
-@pytest.mark.parametrize("insists", [False, True])
-async def test_a_server_that_insists_on_alternating_roles_gets_them_from_then_on(tmp_path: Path, insists: bool) -> None:
-    def script(request: ModelRequest) -> Reply:
-        roles = [message.role for message in request.messages if message.role != "system"]
-        if insists or any(role == after == "user" for role, after in pairwise(roles)):
-            raise ModelError(ErrorKind.INVALID_REQUEST, "It refused: conversation roles must alternate user/assistant.")
-        return Reply("Yes.")
-
-    harness = make_agent(tmp_path, script)
-    harness.session.append(UserEntry(parts=(TextPart(text="first, unanswered"),)))
-    ended = await harness.say("second")
-    assert (ended.reason, len(harness.client.requests)) == ("error" if insists else "done", 2)
-    assert all(text in harness.client.requests[1].messages[-1].text for text in ("first, unanswered", "second"))
-    assert sum("roles to alternate" in notice.message for notice in harness.of(Notice)) == 1
-    await harness.say("third")
-    assert len(harness.client.requests) == 3, "what was learnt holds"
 
 
 @pytest.mark.parametrize("numbers", [{}, {"window": 10_000, "sent": 12_000}])

@@ -1,5 +1,6 @@
 """What a model's format, its server and its refusals tell of it changes its requests."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.context.projection import ModelTraits
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.directory import CatalogDirectory
+from tui_agent.model.forms import ServerForm
 from tui_agent.model.keys import Keys
+from tui_agent.model.learnt import LearntFacts
 from tui_agent.model.route import Router
 from tui_agent.model.served import ServedModel
 from tui_agent.model.settings import ModelSettings
@@ -23,7 +26,7 @@ MINUTE = 60_000
 
 def directory() -> CatalogDirectory:
     catalog = Catalog()
-    return CatalogDirectory(catalog, None, wire_of=Router(catalog, {"ANTHROPIC_API_KEY": "x"}).wire)
+    return CatalogDirectory(catalog, LearntFacts(), wire_of=Router(catalog, {"ANTHROPIC_API_KEY": "x"}).wire)
 
 
 def formed(model: str) -> tuple[bool, bool, bool]:
@@ -66,20 +69,32 @@ MODEL = "openai/gpt-4.1"
 
 def learning(path: Path, url: str | None = None) -> CatalogDirectory:
     settings = {MODEL: ModelSettings(base_url=url)} if url else {}
-    return CatalogDirectory(Catalog(settings), path)
+    return CatalogDirectory(Catalog(settings), LearntFacts(path))
 
 
 def test_what_one_gateway_taught_is_not_the_models_elsewhere(tmp_path: Path) -> None:
     learnt, gateway = tmp_path / "learnt.json", "https://name:word@llm.example.com/v1"
     learning(learnt, gateway).learn_window(MODEL, 8_192)
-    assert learning(learnt, gateway).learn_alternating(MODEL)
+    facts = LearntFacts(learnt)
+    facts.keep_form(f"{MODEL} at https://llm.example.com/v1", ServerForm(roles="alternating", pictures=False))
 
     assert learning(learnt, gateway).limits(MODEL).window == 8_192
-    assert learning(learnt, gateway).traits(MODEL).alternating_roles
+    assert learning(learnt, gateway).adaptations(MODEL) == ["messages of one role are sent as one", "no pictures"]
+    assert not learning(learnt, gateway).traits(MODEL).vision
     for elsewhere in (None, "https://other.example.com/v1"):
         assert learning(learnt, elsewhere).limits(MODEL).window > 100_000
-        assert not learning(learnt, elsewhere).traits(MODEL).alternating_roles
+        assert learning(learnt, elsewhere).adaptations(MODEL) == []
     assert "word" not in learnt.read_text()
+
+    assert learning(learnt, gateway).forget_refusals(MODEL)
+    assert learning(learnt, gateway).adaptations(MODEL) == []
+
+
+def test_alternating_roles_learnt_before_there_were_forms_stay_learnt(tmp_path: Path) -> None:
+    learnt = tmp_path / "learnt.json"
+    learnt.write_text(json.dumps({"windows": {}, "alternating": [MODEL]}))
+
+    assert learning(learnt).adaptations(MODEL) == ["messages of one role are sent as one"]
 
 
 def test_a_learnt_window_ends_when_the_server_says_another(tmp_path: Path) -> None:
@@ -91,7 +106,7 @@ def test_a_learnt_window_ends_when_the_server_says_another(tmp_path: Path) -> No
 
     catalog = Catalog({MODEL: ModelSettings(base_url=url)})
     catalog.served.keep(url, {"any": ServedModel(name="any", window=8_192)})
-    restarted = CatalogDirectory(catalog, tmp_path / "learnt.json")
+    restarted = CatalogDirectory(catalog, LearntFacts(tmp_path / "learnt.json"))
 
     # A private server that has one model serves it under every name.
     assert (restarted.limits(MODEL).window, restarted.limits(MODEL).origin) == (8_192, "server")
@@ -105,7 +120,7 @@ async def test_a_local_server_is_asked_once_but_not_what_the_settings_say(monkey
         url = f"{server.url}/v1"
         models = {MODEL: ModelSettings(base_url=url), "openai/set": ModelSettings(base_url=url, context_window=9_000)}
         catalog = Catalog(models)
-        known = CatalogDirectory(catalog, None, keys=lambda: Keys({}, models=models))
+        known = CatalogDirectory(catalog, LearntFacts(), keys=lambda: Keys({}, models=models))
 
         await known.refresh("openai/set")
         assert server.asked == []

@@ -73,8 +73,6 @@ def test_the_head_is_system_messages_and_what_opens_the_conversation():
         ("user", "go"),
     ]
     assert [message.cache for message in request.messages] == [True, True, False, True, True]
-    merged = project([head, user(2, "go")], replace(TRAITS, alternating_roles=True))
-    assert [(m.text, m.cache) for m in merged.messages[1:]] == [("Directory: /home/me\n\ngo", True)]
 
 
 def test_a_compaction_shows_its_summary_with_what_code_carried_then_what_it_keeps():
@@ -229,14 +227,6 @@ def test_call_ids_are_made_unique_portable_and_short_where_they_have_to_be():
     assert project([user(1), own], TRAITS).messages[1].tool_calls[0].call_id == odd
     assert project([user(1), foreign], TRAITS).messages[1].tool_calls[0].call_id == "call_1__thought__AbC_"
 
-    request = project(
-        [user(1), answer(2, "", call("toolu_01"), call("toolu_01"))], replace(TRAITS, short_call_ids=True)
-    )
-
-    made = [c.call_id for c in request.messages[1].tool_calls]
-    assert len(set(made)) == 2
-    assert all(len(call_id) == 9 and call_id.isalnum() for call_id in made)
-
 
 @pytest.mark.parametrize(
     ("tokens", "shown"), [(1, "[#1]"), (6, "[Hidden: #1]"), (400, "[Hidden by the user: user message “ok”")]
@@ -318,19 +308,6 @@ def test_images_of_results_move_behind_them_and_are_told_to_models_without_visio
     assert messages[4].origin == (3,)
 
 
-def test_a_server_that_insists_gets_alternating_roles():
-    path = [user(1), user(2, "again"), answer(3, "", call("a")), result(4, "a"), user(5, "and")]
-
-    roles = shapes(path, replace(TRAITS, alternating_roles=True), Templates(acknowledged="ok"))
-    assert roles == [
-        ("user", "hello\n\nagain"),
-        ("assistant", ""),
-        ("tool", "data"),
-        ("assistant", "ok"),
-        ("user", "and"),
-    ]
-
-
 def test_every_template_has_its_file_with_the_same_slots():
     loaded, bare = Templates.load(prompt), Templates()
 
@@ -343,13 +320,11 @@ traits = st.builds(
     ModelTraits,
     model=st.sampled_from(MODELS),
     vision=st.booleans(),
-    alternating_roles=st.sampled_from([False, False, True]),
-    short_call_ids=st.sampled_from([False, False, True]),
 )
 
 
 def check(request, of):
-    validate(request, vision=of.vision, alternating=of.alternating_roles, foreign_ids=True)
+    validate(request, vision=of.vision, foreign_ids=True)
 
 
 @given(paths(), traits)
@@ -376,7 +351,6 @@ def test_an_active_path_gives_the_request_of_the_whole_one(path, of):
 def test_appending_an_entry_only_appends_bytes(grown, of):
     """But for kinds that change the view, and results, which come before the stand-ins of open calls are sent."""
     path, entry = grown
-    of = replace(of, alternating_roles=False)
     before, after = (request_bytes(project(p, of)).splitlines(True) for p in (path, [*path, entry]))
 
     if entry.id in resolve([*path, entry]).answered():

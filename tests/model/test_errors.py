@@ -5,10 +5,13 @@ import json
 import pytest
 
 from tests.model.recordings import Recording, recordings
-from tui_agent.model.error_body import find_overflow, read_body
-from tui_agent.model.errors import Failure, Target, classify, concerns, describe, retry_after, retry_delay, span, spoken
+from tui_agent.model.error_body import read_body
+from tui_agent.model.error_facts import describe
+from tui_agent.model.errors import Failure, Target, classify
+from tui_agent.model.overflow import find_overflow
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.model.settings import RetrySettings
+from tui_agent.model.waits import retry_after, retry_delay, span, spoken
 
 NOW = 1_800_000_000.0
 TARGET = Target("anthropic/claude", "Anthropic", "api.example", "set ANTHROPIC_API_KEY")
@@ -225,23 +228,6 @@ def test_messages_are_one_plain_sentence_with_the_providers_words() -> None:
     text = 'litellm.BadRequestError: AnthropicException - b\'{"error": {"message": "No.\\\\nNot so."}}\''
 
     assert classify(Failure(text, 400), TARGET, now=NOW).message == "Anthropic refused the request: No. Not so."
-
-
-@pytest.mark.parametrize(
-    ("text", "status", "told"),
-    [
-        ("messages.1.content.0: Invalid `signature` in `thinking` block", 400, [True, False]),
-        ("Item with id 'rs_68c' not found.", 404, [True, False]),
-        ("Conversation roles must alternate user/assistant/user/assistant/...", 400, [False, True]),
-        ("roles must alternate between user and assistant, but found multiple user roles", 500, [False, True]),
-        ("max_tokens: too small", 400, [False, False]),
-    ],
-)
-def test_a_refusal_of_reasoning_or_of_roles_is_known(text: str, status: int, told: list[bool]) -> None:
-    error = classify(Failure(text, status), TARGET, now=NOW)
-
-    assert error.kind is ErrorKind.INVALID_REQUEST
-    assert [concerns(error, "reasoning"), concerns(error, "roles")] == told
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,12 @@ from tests.model.light_host import LIGHT_COMMAND
 from tests.support.model_client import HOSTED_MODEL, PATIENT, ask, collect, host_client
 from tests.support.model_server import ModelServer, Turn
 from tui_agent.model.client import ProviderClient
-from tui_agent.model.errors import RETRIED
 from tui_agent.model.hosted import client as hosted_client
 from tui_agent.model.hosted import lines, link
 from tui_agent.model.hosted.link import host_environment
 from tui_agent.model.protocol import ErrorKind, ModelError, TextDelta
 from tui_agent.model.settings import HostSettings
+from tui_agent.model.waits import RETRIED
 
 MODEL = HOSTED_MODEL
 ROOT = Path(__file__).parents[2]

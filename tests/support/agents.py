@@ -41,7 +41,6 @@ class FixedDirectory:
     window: int = 100_000
     learnt: list[tuple[str, int, int]] = field(default_factory=list)
     windows: dict[str, int] = field(default_factory=dict)
-    alternating: set[str] = field(default_factory=set)
     efforts: dict[str, tuple[Effort, ...]] = field(default_factory=dict)
     without_tools: set[str] = field(default_factory=set)
 
@@ -53,8 +52,10 @@ class FixedDirectory:
 
     def traits(self, model: str) -> ModelTraits:
         levels = self.efforts.get(model, tuple(Effort))
-        alternating, tools = model in self.alternating, model not in self.without_tools
-        return ModelTraits(model, alternating_roles=alternating, efforts=levels, tools=tools)
+        return ModelTraits(model, efforts=levels, tools=model not in self.without_tools)
+
+    def adaptations(self, model: str) -> list[str]:
+        return []
 
     def counter(self, model: str) -> TokenCounter:
         return TokenCounter(model)
@@ -64,11 +65,6 @@ class FixedDirectory:
 
     def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
         self.windows[model] = window
-
-    def learn_alternating(self, model: str) -> bool:
-        news = model not in self.alternating
-        self.alternating.add(model)
-        return news
 
 
 @dataclass

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tui_agent.context.view import resolve
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
+    REASONING,
     AssistantEntry,
     BranchSummaryEntry,
     CheckpointEntry,
@@ -114,6 +115,13 @@ class Growing:
         self.entries.append(kind(id=number, parent_id=number - 1 or None, created_at=number * 1_000, **values))
 
 
+EDITS: list[dict[str, Any]] = [
+    *({"action": action} for action in ("drop", "mask", "pin", "restore")),
+    {"action": "leave_out", "parts": ("a" * 64,), "note": "picture taken out"},
+    {"action": "leave_out", "parts": (REASONING,), "note": "reasoning taken out"},
+]
+
+
 @st.composite
 def entry_values(  # noqa: C901 - one arm per kind of a closed union
     draw: st.DrawFn, kind: str, path: Growing
@@ -164,7 +172,7 @@ def entry_values(  # noqa: C901 - one arm per kind of a closed union
         case "context_edit":
             return ContextEditEntry, {
                 "target": draw(some_id),
-                "action": draw(st.sampled_from(["drop", "mask", "pin", "restore"])),
+                **draw(st.sampled_from(EDITS)),
             }
         case "model_change":
             return ModelChangeEntry, {"model": draw(st.sampled_from(MODELS))}

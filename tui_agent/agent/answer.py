@@ -14,22 +14,24 @@ from tui_agent.agent.doom_loop import CHECKED_CHARS, Repetition, find_repetition
 from tui_agent.agent.events import (
     AnswerDelta,
     LiveAnswer,
+    Notice,
     PromptProgress,
     ReasoningProgress,
     RequestStarted,
     RetryScheduled,
     ToolCallProgress,
 )
+from tui_agent.agent.left_out import edits_without
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.request import ModelRequest
 from tui_agent.lazy import dataclass
 from tui_agent.model import protocol
-from tui_agent.model.errors import LOADING_DELAY, LOADING_PATIENCE, retry_delay
 from tui_agent.model.protocol import (
     ErrorKind,
     Finished,
     ModelError,
     ModelEvent,
+    PartLeftOut,
     ReasoningDelta,
     TextDelta,
     ToolCallDelta,
@@ -37,6 +39,7 @@ from tui_agent.model.protocol import (
     UsageReport,
 )
 from tui_agent.model.text_calls import Check, read_text_calls
+from tui_agent.model.waits import LOADING_DELAY, LOADING_PATIENCE, retry_delay
 from tui_agent.model.written_calls import CallIds
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -201,6 +204,9 @@ class Answerer:
     async def _stream(self, request: ModelRequest, attempt: _Attempt) -> None:
         async with aclosing(self._ports.client.stream(request)) as events:
             async for event in events:
+                if isinstance(event, PartLeftOut):
+                    self._leave_out(event)
+                    continue
                 for piece in _pieces(event) if self.watches_repetition else (event,):
                     self._take(attempt, piece)
                     if attempt.repetition is not None:
@@ -241,6 +247,13 @@ class Answerer:
                 attempt.finished = event
         if self._draft_timer is None:
             self._draft_timer = asyncio.get_running_loop().call_later(DRAFT_SECONDS, self._save_draft)
+
+    def _leave_out(self, refused: PartLeftOut) -> None:
+        """Tell that a request went out without parts, and leave those of this session out of later ones."""
+        for message in refused.messages:
+            self._channel.emit(Notice(message))
+        for edit in edits_without(self._session.active_path(), refused):
+            self._journal.append(edit)
 
     def _save_draft(self) -> None:
         self._draft_timer = None

@@ -16,6 +16,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.demo import DEMO_MODEL, DemoCatalog, DemoClient
 from tui_agent.model.directory import CatalogDirectory
+from tui_agent.model.learnt import LearntFacts
 from tui_agent.model.logins import Logins
 from tui_agent.model.route import Router
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings
@@ -57,15 +58,16 @@ class Models:
         self.router = Router(
             self.catalog, sources.environ, models=sources.models, providers=sources.providers, logins=sources.logins
         )
+        learnt = LearntFacts(sources.learnt)
         self.directory = CatalogDirectory(
             self.catalog,
-            sources.learnt,
+            learnt,
             Templates.load(prompt),
             wire_of=self.router.wire,
             keys=lambda: self.router.keys,
             exact_counts=sources.exact_counts,
         )
-        self.providers = ProviderClient(self.router, host=host, log_path=log_path)
+        self.providers = ProviderClient(self.router, learnt, host=host, log_path=log_path)
         self.client = RoutedClient(self.providers, demo or DemoClient())
 
     def has_price(self, model: str) -> bool:

@@ -62,7 +62,6 @@ from tui_agent.context.tokens import image_tokens, images_of
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.errors import UserFacingError
 from tui_agent.lazy import dataclass
-from tui_agent.model.errors import concerns
 from tui_agent.model.protocol import ModelError
 from tui_agent.session.effort import Effort, EffortInForce
 from tui_agent.session.entries import (
@@ -333,13 +332,6 @@ class ContextKeeper:
             directory.learn_window(self.model, window, named=False)
             text = f"{self.model} refused about {size:,} tokens and named no window: until the program ends, {window:,}"
             self._channel.emit(Notice(f"{text} are taken for it.", "warning"))
-
-    def after_refusal(self, error: ModelError) -> bool:
-        """Learn from a request that a server refused; returns whether the next one has another form, and may pass."""
-        if not concerns(error, "roles") or not self._ports.directory.learn_alternating(self.model):
-            return False
-        self._channel.emit(Notice("The server wants roles to alternate: messages of one role are sent as one now."))
-        return True
 
     async def compact(
         self,

@@ -221,7 +221,7 @@ class Loop:
             except ModelError as error:
                 if error.kind is ErrorKind.CONTEXT_OVERFLOW:
                     await self.context.after_overflow(error)
-                elif not self.context.after_refusal(error):
+                else:
                     raise
             else:
                 self.context.answered(answer)

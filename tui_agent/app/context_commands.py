@@ -234,10 +234,15 @@ async def jump(controller: Controller, entry_id: int) -> None:
 
 async def restore(controller: Controller, entry_id: int) -> None:
     """Show the model an entry again; for a prune, everything it took out that is still out."""
-    from tui_agent.session.entries import PruneEntry
+    from tui_agent.session.entries import ContextEditEntry, PruneEntry
 
     agent = controller.open_agent
     entry = agent.session.entry(entry_id)
+    if isinstance(entry, ContextEditEntry):
+        controller.require_writable()
+        agent.edit_context(entry.target, "restore")
+        controller.say(f"#{entry.target} will be sent whole again from the next request.")
+        return
     wanted = set(entry.targets) if isinstance(entry, PruneEntry) else {entry_id}
     hidden = [
         block.origin[0]

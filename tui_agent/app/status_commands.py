@@ -76,6 +76,8 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     yield ""
     yield Heading("Agent")
     yield _row("model", one_line(agent.model, 80))
+    for line in agent.ports.directory.adaptations(agent.model):
+        yield _row("", f"{line}: the provider refused otherwise (tui-agent models --forget {agent.model})")
     yield _row("effort", agent.effort.level or "left to the model")
     about = MODE_HELP[Mode(agent.mode)] if agent.mode in set(Mode) else "an agent of your own"
     yield _row("mode", f"{agent.mode}: {about}")

@@ -132,7 +132,7 @@ def _name_of(entry: Entry, step: Step) -> str:
         case entries.ContextEditEntry():
             edits = (step.end or entry.id) - (step.start or 0)
             target = f"#{entry.target}" if edits == 1 else plural(edits, "entry")
-            name = f"edit of the context: {entry.action} {target}"
+            name = f"edit of the context: {entry.note or f'{entry.action} {target}'}"
         case entries.RaceEntry():
             name = f"race “{one_line(entry.prompt, 50)}”"
         case entries.BranchSummaryEntry():

@@ -306,6 +306,7 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     models.add_argument("filter", nargs="?", default="", help="list only names that contain this")
     models.add_argument("--all", action="store_true", help="list models without a key too")
     models.add_argument("--json", action="store_true", help="print JSON")
+    models.add_argument("--forget", metavar="NAME", help="forget what the server of a model refused, and try it again")
 
     _add_login(commands)
 

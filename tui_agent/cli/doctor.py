@@ -28,6 +28,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import plain_url
 from tui_agent.model.directory import CatalogDirectory
 from tui_agent.model.hosted.link import install_command, is_installed
+from tui_agent.model.learnt import LearntFacts
 from tui_agent.model.logins import SOURCE, Logins
 from tui_agent.model.price_list import PriceList
 from tui_agent.model.route import Router
@@ -134,7 +135,7 @@ def _models(config: Config) -> Iterator[Finding]:
         asked = f", models asked {age}" if age else ""
         yield Finding("address", f"{provider.name} at {plain_url(place.url)}, from {place.source}{asked}")
     if model := choose_model(config, available, catalog.knows):
-        info, place = CatalogDirectory(catalog, data_dir() / LEARNT).info(model), catalog.place(model)
+        info, place = CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT)).info(model), catalog.place(model)
         at = f", at {plain_url(place.url)}" if place.is_own else ""
         yield Finding("model", f"{model}, window {info.context_window:,} tokens ({ORIGINS[info.origin]}){at}")
         if info.deprecated_on is not None and info.deprecated_on <= datetime.now(UTC).date().isoformat():

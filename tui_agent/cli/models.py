@@ -14,6 +14,7 @@ from tui_agent.config import Config, load_config
 from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.demo import DemoCatalog
 from tui_agent.model.directory import CatalogDirectory
+from tui_agent.model.learnt import LearntFacts
 from tui_agent.model.logins import Logins
 from tui_agent.model.served import ServedModels
 from tui_agent.paths import cache_dir, data_dir
@@ -65,12 +66,18 @@ def choose_model(config: Config, providers: Container[str], knows: Callable[[str
 
 
 def run_models(arguments: Namespace) -> int:
-    """List models: those one can use now, or with ``--all`` every one known. Servers of the user's are asked first."""
+    """List models: those one can use now, or with ``--all`` every one known. Servers of the user's are asked first.
+
+    With ``--forget`` nothing is listed: what the server of that model refused is forgotten.
+    """
     from tui_agent.model.discovery import refresh, servers
     from tui_agent.model.sign_in import renew_due
 
     config, logins = load_config().config, Logins()
     catalog = catalog_of(config)
+    directory = CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT))
+    if arguments.forget:
+        return _forget(directory, arguments.forget)
     asyncio.run(renew_due(logins))
     keys = keys_of(config, logins)
     asked = servers(catalog.addresses, keys, [*config.models, config.model or ""])
@@ -84,18 +91,32 @@ def run_models(arguments: Namespace) -> int:
     if config.model and catalog.place(config.model).is_own and config.model not in {info.id for info in listed}:
         # A server may take names that it does not list.
         listed.insert(0, catalog.info(config.model))
-    for info in map(CatalogDirectory(catalog, data_dir() / LEARNT).with_learnt, listed):
+    for info in map(directory.with_learnt, listed):
         usable = is_usable(info, available, catalog)
         if (not usable and not arguments.all) or arguments.filter.lower() not in info.id.lower():
             continue
         shown += 1
-        print(json.dumps(_as_json(info, usable=usable)) if arguments.json else _as_line(info, usable=usable))
+        refused = directory.adaptations(info.id)
+        if arguments.json:
+            print(json.dumps({**_as_json(info, usable=usable), "sent_otherwise": refused}))
+            continue
+        print(_as_line(info, usable=usable))
+        if refused:
+            print(f"    sent otherwise: {'; '.join(refused)} (--forget {info.id})")
     if not shown and not arguments.json:
         print(
             "No model matches; --all lists those without a key too."
             if available
             else "No key was found; see: tui-agent doctor"
         )
+    return 0
+
+
+def _forget(directory: CatalogDirectory, model: str) -> int:
+    if not directory.forget_refusals(model):
+        print(f"Nothing is known that the server of {model} refused.", file=sys.stderr)
+        return 1
+    print(f"Forgotten: requests to {model} go out whole again.")
     return 0
 
 

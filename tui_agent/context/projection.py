@@ -7,15 +7,13 @@ Normal form, the same for every provider:
 - no message is empty, arguments are JSON objects, call ids are unique.
 
 Messages of one role that follow each other stay apart, because merging would rewrite a message that was already
-sent: so appending an entry only appends bytes, unless it is of a kind that changes the view. (A format that wants them
-merged merges them on the way out, which keeps the provider's own prefix.) A server that insists on alternating roles
-gets them merged; there the last message may grow.
+sent: so appending an entry only appends bytes, unless it is of a kind that changes the view. What a server wants
+otherwise (merged messages, short ids) is the form it is sent on the way out, see ``model.forms``.
 
 A path that ends in an answer gives a request that ends in an assistant message; some models refuse to go on from
 there, so whoever retries a cut-off answer appends a user entry first.
 """
 
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import field, replace
@@ -71,18 +69,15 @@ _UNPORTABLE = re.compile(r"[^A-Za-z0-9_-]+")
 class ModelTraits:
     """What a model and its server accept, as far as it changes a request.
 
-    ``tools``: False where its server drops or refuses tools. ``alternating_roles``: chat templates that refuse two user
-    messages in a row. ``short_call_ids``: call ids of exactly nine letters and digits (Mistral). ``images_in_results``:
-    images may stand in the results of calls. ``bound_reasoning``: reasoning that goes back is checked against
-    everything before it. ``hour_cache``: cache marks may ask for an hour. ``efforts``: the levels of thinking it has.
-    How many system messages a server takes is the wire's to know.
+    ``tools``: False where its server drops or refuses tools. ``images_in_results``: images may stand in the results of
+    calls. ``bound_reasoning``: reasoning that goes back is checked against everything before it. ``hour_cache``: cache
+    marks may ask for an hour. ``efforts``: the levels of thinking it has. How many system messages a server takes is
+    the wire's to know.
     """
 
     model: str
     vision: bool = True
     tools: bool = True
-    alternating_roles: bool = False
-    short_call_ids: bool = False
     images_in_results: bool = False
     bound_reasoning: bool = False
     hour_cache: bool = False
@@ -162,9 +157,8 @@ class Builder:
             self._put_results((RequestToolCall("", "", "{}"),), (entry,), 0)
 
     def finished(self) -> list[Message]:
-        """Return the messages, with calls as text or in alternating roles where the server insists on that."""
-        messages = self.messages if self.traits.tools else _calls_as_text(self.messages)
-        return _alternating(messages, self.templates) if self.traits.alternating_roles else messages
+        """Return the messages, with calls as text where the server takes no tools."""
+        return self.messages if self.traits.tools else _calls_as_text(self.messages)
 
     def _is_shown(self, entry: Entry) -> bool:
         return self.view.states.get(entry.id) is not EntryState.DROPPED
@@ -173,10 +167,11 @@ class Builder:
         state = self.view.states.get(entry.id)
         known_from = entry.metadata.known_from if type(entry) is ToolResultEntry else None
         lost = None if self.view.holds(known_from) else known_from
-        if state is None and lost is None:
+        left_out = self.view.left_out.get(entry.id, frozenset())
+        if state is None and lost is None and not left_out:
             return _AS_IT_IS[self.traits.vision]
         kept_chars, note = self.view.kept_chars.get(entry.id, 0), self.view.notes.get(entry.id, "")
-        return Shown(state or EntryState.LIVE, kept_chars, self.traits.vision, note, lost)
+        return Shown(state or EntryState.LIVE, kept_chars, self.traits.vision, note, lost, left_out)
 
     def _put_user(self, content: Content, entry_id: int) -> None:
         if content:
@@ -193,7 +188,8 @@ class Builder:
             return
         self._start_with_user()
         unbound = self.traits.bound_reasoning and any(changed < entry.id < by for changed, by in self.view.rewrites)
-        untouched = shown.whole and len(calls) == len(results) and not unbound
+        is_taken = entry.id >= self.view.reasoning_from
+        untouched = shown.whole and len(calls) == len(results) and not unbound and is_taken
         reasoning = reasoning_blobs(entry, self.traits.model) if untouched else ()
         self.messages.append(
             Message(
@@ -254,7 +250,7 @@ class Builder:
             return (ContentText(text),), ()
         labels = (image_text(image, entry.id, shown, self.templates) for image in entry.attachments)
         labelled = "\n".join([text, *labels])
-        return (ContentText(labelled),), entry.attachments if shown.whole and self.traits.vision else ()
+        return (ContentText(labelled),), tuple(filter(shown.shows, entry.attachments))
 
     def _start_with_user(self) -> None:
         """Providers want the user to speak first; history that lost its start gets a stand-in."""
@@ -266,9 +262,7 @@ class Builder:
 
         A model's own id goes back as it is, because providers hide state in it (Gemini's thought signatures).
         """
-        if self.traits.short_call_ids:
-            base = hashlib.sha256(call.call_id.encode("utf-8", "surrogatepass")).hexdigest()[:9]
-        elif _PORTABLE_ID.fullmatch(call.call_id):
+        if _PORTABLE_ID.fullmatch(call.call_id):
             base = call.call_id
         elif entry.model == self.traits.model and call.call_id.isascii() and call.call_id.isprintable():
             base = call.call_id.strip() or "call"
@@ -278,10 +272,7 @@ class Builder:
         # Two ids that only differ in characters some formats don't take would be one there.
         while (portable := _UNPORTABLE.sub("_", unique)) in self._used_ids:
             number += 1
-            if self.traits.short_call_ids:
-                unique = hashlib.sha256(f"{base}{number}".encode()).hexdigest()[:9]
-            else:
-                unique = f"{base[: MAX_NAME_CHARS - 8] if len(base) <= MAX_NAME_CHARS else base}_{number}"
+            unique = f"{base[: MAX_NAME_CHARS - 8] if len(base) <= MAX_NAME_CHARS else base}_{number}"
         self._used_ids.add(portable)
         return unique
 
@@ -345,19 +336,3 @@ def _with_cache_marks(messages: list[Message], head: int) -> tuple[Message, ...]
     for at in (*heads, *tails):
         messages[at] = replace(messages[at], cache=True)
     return tuple(messages)
-
-
-def _alternating(messages: Sequence[Message], templates: Templates) -> list[Message]:
-    """Merge messages of one role that follow each other, and put an answer between a result and the user."""
-    merged: list[Message] = []
-    for message in messages:
-        last = merged[-1] if merged else None
-        if last is not None and last.role == "tool" and message.role == "user":
-            merged.append(Message("assistant", (ContentText(templates.acknowledged),)))
-        if last is None or message.role not in ("user", "assistant") or last.role != message.role:
-            merged.append(message)
-        else:
-            apart = (ContentText("\n\n"),) if last.content and message.content else ()
-            content = (*last.content, *apart, *message.content)
-            merged[-1] = replace(message, content=content, reasoning=(), origin=(*last.origin, *message.origin))
-    return merged

@@ -63,6 +63,7 @@ class Shown:
     """How an entry is to be shown: its state, the rest a prune left, and whether images may be sent.
 
     ``note`` is a placeholder's text beside its gist. ``lost`` is an entry it points to that is no longer as it was.
+    ``left_out`` are images that a provider refused, by blob.
     """
 
     state: EntryState = EntryState.LIVE
@@ -70,11 +71,16 @@ class Shown:
     vision: bool = True
     note: str = ""
     lost: int | None = None
+    left_out: frozenset[str] = frozenset()
 
     @property
     def whole(self) -> bool:
         """Whether the content is shown as it is."""
         return self.state in (EntryState.LIVE, EntryState.PINNED)
+
+    def shows(self, image: ImagePart) -> bool:
+        """Return whether an image itself is sent, and no stand-in."""
+        return self.whole and self.vision and image.blob not in self.left_out
 
     @property
     def cut(self) -> bool:
@@ -89,7 +95,7 @@ def user_content(entry: UserEntry, shown: Shown, templates: Templates) -> Conten
     pieces: list[str | ImageRef] = []
     for part in entry.parts:
         match part:
-            case ImagePart() if shown.whole and shown.vision:
+            case ImagePart() if shown.shows(part):
                 pieces.append(ImageRef(part.blob, part.mime))
             case ImagePart():
                 pieces.append(image_text(part, entry.id, shown, templates))
@@ -249,6 +255,8 @@ def image_label(image: ImagePart) -> str:
 
 def image_text(image: ImagePart, entry_id: int, shown: Shown, templates: Templates) -> str:
     """Return the stand-in for an image of an entry; where a prune took it, with the way to get it back."""
+    if image.blob in shown.left_out:
+        return valid(f"[image: {_image_name(image)}, taken out: the provider can't read it]")
     if shown.whole or not shown.vision:
         return image_label(image)
     return valid(fill(templates.placeholder_image, name=_image_name(image), id=str(entry_id)))

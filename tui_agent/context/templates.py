@@ -40,8 +40,6 @@ class Templates:
     """Comes before images of tool results where those can only be in a user message."""
     conversation_start: str = "[…]"
     """A first user message for providers that insist on one."""
-    acknowledged: str = "[…]"
-    """An answer between two messages of the user for servers that insist on alternating roles."""
     empty_output: str = "(no output)"
     """The output of a tool that printed nothing."""
 

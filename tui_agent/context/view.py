@@ -11,6 +11,7 @@ from itertools import zip_longest
 
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
+    REASONING,
     AssistantEntry,
     CompactionEntry,
     ContextEditEntry,
@@ -69,6 +70,13 @@ class ContextView:
     results: Mapping[int, tuple[ToolResultEntry | None, ...]] = field(default_factory=dict)
     pinned: tuple[PinnedText, ...] = ()
     rewrites: tuple[tuple[int, int], ...] = ()
+    left_out: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """Parts of entries that a provider refused; see ``ContextEditEntry.parts``."""
+
+    @property
+    def reasoning_from(self) -> int:
+        """The entry behind those whose reasoning a provider refused; 0 where it refused none."""
+        return max((entry_id + 1 for entry_id, parts in self.left_out.items() if REASONING in parts), default=0)
 
     def state(self, entry_id: int) -> EntryState:
         return self.states.get(entry_id, EntryState.LIVE)
@@ -124,6 +132,7 @@ def resolve(path: Sequence[Entry]) -> ContextView:
         notes=edits.notes,
         results=results,
         pinned=tuple(pin for pin in edits.carried.values()),
+        left_out={target: frozenset(parts) for target, parts in edits.left_out.items()},
         rewrites=tuple(_rewrites(entries if compaction is None else (*entries, compaction))),
     )
 
@@ -138,8 +147,8 @@ def _rewrites(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
                 yield 0, entry.id
             case PruneEntry(targets=targets) if targets:
                 yield min(targets), entry.id
-            case ContextEditEntry(target=target):
-                yield target, entry.id
+            case ContextEditEntry(target=target, parts=parts):
+                yield (0 if REASONING in parts else target), entry.id
             case _:
                 pass
 
@@ -171,6 +180,7 @@ class _Edits:
     kept_chars: dict[int, int] = field(default_factory=dict)
     notes: dict[int, str] = field(default_factory=dict)
     carried: dict[int, PinnedText] = field(default_factory=dict)
+    left_out: dict[int, set[str]] = field(default_factory=dict)
 
     def prune(self, entry: PruneEntry, seen: set[int]) -> None:
         for target, note in zip_longest(entry.targets, entry.notes[: len(entry.targets)], fillvalue=""):
@@ -184,6 +194,10 @@ class _Edits:
                 self.notes[target] = note
 
     def edit(self, entry: ContextEditEntry, seen: set[int]) -> None:
+        if entry.action == "leave_out":
+            if entry.target in seen:
+                self.left_out.setdefault(entry.target, set()).update(entry.parts)
+            return
         if entry.action != "pin":
             self.carried.pop(entry.target, None)
         if entry.target not in seen:
@@ -191,6 +205,7 @@ class _Edits:
         self._forget(entry.target)
         if entry.action == "restore":
             self.states.pop(entry.target, None)
+            self.left_out.pop(entry.target, None)
         else:
             self.states[entry.target] = _STATE_OF_ACTION[entry.action]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tui_agent.lazy import dataclass
-from tui_agent.model.addresses import Addresses, AddressSetting, is_private
+from tui_agent.model.addresses import Addresses, AddressSetting, is_private, plain_url
 from tui_agent.model.claude import claude
 from tui_agent.model.naming import NameStanding, NameVerdict, UnknownModelError, maker_of, spelled
 from tui_agent.model.price_list import PriceList, Row
@@ -205,6 +205,17 @@ class Catalog:
 
     def place(self, model: str) -> AddressSetting:
         return self.addresses.of(provider_of(self.provider(model)), model)
+
+    def served_name(self, model: str) -> str:
+        """Return the key of what a server teaches of a model: at an address the user named it holds only there."""
+        place = self.place(model)
+        return f"{model} at {plain_url(place.url)}" if place.source else model
+
+    def is_own_server(self, model: str) -> bool:
+        """Return whether a model server of the user's own answers: it is near, and known to be one."""
+        url = self.place(model).url
+        is_known = provider_of(self.provider(model)).local_url is not None or self._served(model) is not None
+        return is_known and is_private(url)
 
     def similar(self, model: str, limit: int = 3) -> list[str]:
         """Return ids that may have been meant: by the whole id, then by the name alone."""

@@ -4,69 +4,67 @@ import asyncio
 import contextlib
 import importlib
 import logging
-import re
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tui_agent.context.request import Message, ModelRequest
-from tui_agent.lazy import LazyPattern, dataclass
-from tui_agent.model.errors import Failure, classify, concerns
+from tui_agent.context.request import ImageRef, ModelRequest
+from tui_agent.lazy import dataclass
+from tui_agent.model.error_body import read_body
+from tui_agent.model.errors import Failure, classify
+from tui_agent.model.forms import MAX_TRIES, REMEDIES, Refused, ServerForm, Shape, next_shape, shaped
+from tui_agent.model.learnt import LearntFacts
 from tui_agent.model.logins import LoginError
-from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent
+from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent, PartLeftOut
 from tui_agent.model.providers import WireName
+from tui_agent.model.refusals import Part, Sent, find_refusal
 from tui_agent.model.route import Route, Router
 from tui_agent.model.settings import HostSettings
 
 if TYPE_CHECKING:
     from tui_agent.model.hosted.client import HostClient
     from tui_agent.model.wires.http import Http
-    from tui_agent.model.wires.wire import Wire
+    from tui_agent.model.wires.wire import Call, Wire
 
 log = logging.getLogger(__name__)
 
 _UNAUTHORISED = 401
-_NOT_THERE = {404, 405, 501}
-"""Statuses of an address that has no such path."""
-_REFUSED = {400, 422}
-"""Statuses of a request that something in it is wrong with."""
-
-_ANSWER_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens"})
-_EFFORT = LazyPattern(r"reasoning[._]?effort", re.IGNORECASE)
-_VALUES = LazyPattern(r"(?:supported|allowed|invalid|permitted) values?|must be one of|expected one of", re.IGNORECASE)
-"""A field is known, but not its value."""
-
-
-@dataclass(slots=True)
-class _Learnt:
-    """Parts of a model's requests a server refused since the program started; they aren't sent again."""
-
-    reasoning: bool = False
-    """It refuses to be asked for reasoning."""
-    blobs: set[int] = field(default_factory=set)
-    """Reasoning it refused to take back."""
-    takes_none_back: bool = False
-    """It refused reasoning again and again, so it isn't a single one that is wrong."""
-    fields: set[str] = field(default_factory=set)
-    """Fields of the body it doesn't know."""
-    wire: WireName | None = None
-    """The format it is spoken to in instead of the one it doesn't have."""
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """One request on its way: the call made of it, and how it failed."""
+    """One request on its way: its shape, the call made of it, and how it failed."""
 
+    asked: ModelRequest
     request: ModelRequest
+    """The request in its shape."""
+    shape: Shape
     route: Route
-    with_reasoning: bool
+    call: "Call | dict[str, Any]"
+    """A wire's, or the arguments of litellm's."""
     optional: tuple[str, ...] = ()
-    left_out: frozenset[str] = frozenset()
-    """Fields of the body that only this request goes without."""
+    """Fields of the body that can be left out."""
     failure: Failure | None = None
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return self.call if isinstance(self.call, dict) else self.call.body
+
+    @property
+    def sent(self) -> Sent:
+        request, route = self.request, self.route
+        parts = (part for message in request.messages for part in message.content)
+        return Sent(
+            optional=self.optional,
+            tools=tuple(tool.name for tool in request.tools),
+            blobs=frozenset(part.blob for part in parts if isinstance(part, ImageRef)),
+            answer_tokens=_answer_tokens(self.body),
+            has_effort=request.effort is not None,
+            can_change_format=route.wire == "responses" and route.is_elsewhere,
+        )
 
 
 class ProviderClient:
@@ -75,12 +73,14 @@ class ProviderClient:
     def __init__(
         self,
         router: Router,
+        learnt: LearntFacts | None = None,
         *,
         host: HostSettings | None = None,
         log_path: Path | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._router = router
+        self._learnt = learnt or LearntFacts()
         self._now = now
         self._log_path = log_path
         self.settings = host or HostSettings()
@@ -88,7 +88,6 @@ class ProviderClient:
         self._hosted: HostClient | None = None
         self._loading: asyncio.Task[Http] | None = None
         self._warming: asyncio.Task[None] | None = None
-        self._learnt: dict[tuple[str, str], _Learnt] = {}
         self._renewing: dict[str, asyncio.Task[bool]] = {}
 
     @property
@@ -131,35 +130,74 @@ class ProviderClient:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Stream the answer to a request.
 
-        A part a server refuses and can be done without is left out and the request sent once more, before anything was
-        answered: reasoning that is sent back (a conversation must not end because of a signature), a field it doesn't
-        know, a format it hasn't. So is a request after a 401, with a new token, where the user is signed in with one.
+        A request of which a server refuses a part goes out once more in another form or without the part, before
+        anything was answered, and never twice in the same form; see ``refusals`` and ``forms``. So does a request
+        after a 401, with a new token, where the user is signed in with one.
 
         Raises:
             ModelError: the request failed, before or in the middle of the answer.
         """
-        with_reasoning, left_out, renewed = True, frozenset[str](), False
         await self._renew(request.model)
+        served = self._router.catalog.served_name(request.model)
+        shape = Shape(self._learnt.form(served))
+        told: dict[Part, str] = {}
+        calls: list[object] = []
+        renewed = False
         while True:
-            attempt = self._prepare(request, with_reasoning=with_reasoning)
-            attempt.left_out = left_out
+            attempt = self._prepare(request, shape)
             begun = False
             try:
                 async with aclosing(self._answer(attempt)) as events:
                     async for event in events:
+                        if not begun and told:
+                            self._remember(served, shape.form)
+                            yield PartLeftOut(tuple(told.values()), shape.blobs, reasoning=not shape.reasoning)
                         begun = True
                         yield event
             except ModelError as error:
-                if not begun and not renewed and error.status == _UNAUTHORISED:
-                    key, renewed = attempt.route.key, True
-                    if key is not None and await self._renew(request.model, key.get_secret_value()):
-                        continue
-                if begun or request.compact or not self._learn(error, attempt):
+                if begun:
                     raise
-                log.warning("%s Sending again without it.", error.message)
-                with_reasoning, left_out = attempt.with_reasoning, attempt.left_out
+                if not renewed and await self._renewed(error, attempt):
+                    renewed = True
+                    continue
+                calls.append(attempt.call)
+                after = self._after_refusal(error, attempt, tries=len(calls)) if len(calls) < MAX_TRIES else None
+                if after is None or self._prepare(request, after[0]).call in calls:
+                    raise
+                shape, part = after
+                told[part] = REMEDIES[part].said.format(name=attempt.route.target.provider)
+                log.warning("%s Sent again, refused was: %s", error.message, part)
             else:
                 return
+
+    async def _renewed(self, error: ModelError, attempt: _Attempt) -> bool:
+        """Return whether a token that was refused has been replaced."""
+        key = attempt.route.key
+        if error.status != _UNAUTHORISED or key is None:
+            return False
+        return await self._renew(attempt.request.model, key.get_secret_value())
+
+    def _after_refusal(self, error: ModelError, attempt: _Attempt, *, tries: int) -> tuple[Shape, Part] | None:
+        """Return the shape to try after an error, and the part that was refused; None where it is no such refusal."""
+        body = read_body(attempt.failure.text if attempt.failure is not None else "")
+        refusal = None if attempt.request.compact else find_refusal(error, body, attempt.sent)
+        if refusal is None:
+            return None
+        refused = Refused(
+            attempt.asked,
+            attempt.shape,
+            attempt.body,
+            body,
+            optional=attempt.optional,
+            is_last_try=tries == MAX_TRIES - 1,
+        )
+        shape = next_shape(refused, refusal)
+        return None if shape is None else (shape, refusal.part)
+
+    def _remember(self, served: str, form: ServerForm) -> None:
+        """Keep a form for later requests, now that it helped."""
+        if form != self._learnt.form(served):
+            self._learnt.keep_form(served, form)
 
     async def _renew(self, model: str, refused: str = "") -> bool:
         """Have a token renewed that ends soon or was refused; return whether there is another now.
@@ -185,52 +223,55 @@ class ProviderClient:
         except LoginError as error:
             raise ModelError(ErrorKind.AUTH, str(error)) from None
 
-    def _prepare(self, request: ModelRequest, *, with_reasoning: bool) -> _Attempt:
-        route = self._router.route(request.model)
-        learnt = self._learnt.get(_place(route), _Learnt())
-        if learnt.wire is not None:
-            route = replace(route, wire=learnt.wire)
+    def _prepare(self, request: ModelRequest, shape: Shape) -> _Attempt:
+        """Make the call of a request in a shape.
+
+        Raises:
+            ModelError: the provider can't be asked.
+        """
+        route = _shaped_route(self._router.route(request.model), shape.form)
         formats = {"responses": route.provider.responses.compacts, "messages": route.provider.messages.compacts}
         if request.compact and not formats.get(route.wire or ""):
             raise ModelError(ErrorKind.INVALID_REQUEST, f"{route.target.provider} has no compaction of its own.")
-        if learnt.takes_none_back:
-            learnt.blobs |= _blobs(request)
-        if learnt.blobs:
-            request = replace(request, messages=tuple(_without(message, learnt.blobs) for message in request.messages))
-        return _Attempt(request, route, with_reasoning and not learnt.reasoning)
+        if shape.form.roles == "apart" and route.is_own_server:
+            # Templates of such models often refuse two messages of the user in a row, or drop one.
+            shape = replace(shape, form=shape.form.model_copy(update={"roles": "joined"}))
+        chat = route.provider.chat if route.wire is None else route.chat
+        sized = shaped(request, shape, call_id_chars=0 if route.wire not in (None, "chat") else chat.call_id_chars)
+        if route.wire is None:
+            from tui_agent.model.hosted.client import build_call
+
+            return _Attempt(request, sized, shape, route, build_call(sized, route, with_reasoning=shape.with_reasoning))
+        call = _load_wire(route.wire).call(sized, route, with_reasoning=shape.with_reasoning)
+        call = replace(call, body=_left(call.body, shape.left_out))
+        optional = tuple(
+            name for name in call.optional if name not in shape.left_out and name.partition(".")[0] in call.body
+        )
+        return _Attempt(request, sized, shape, route, call, optional)
 
     async def _answer(self, attempt: _Attempt) -> AsyncGenerator[ModelEvent, None]:
         from tui_agent.model.wires.wire import WireFailure
 
-        name = attempt.route.wire
         try:
-            async with aclosing(self._ask_host(attempt) if name is None else self._speak(attempt, name)) as pieces:
+            async with aclosing(self._ask(attempt)) as pieces:
                 async for event in pieces:
                     yield event
         except WireFailure as failed:
             attempt.failure = failed.failure
             raise classify(failed.failure, attempt.route.target, now=self._now()) from None
 
-    def _ask_host(self, attempt: _Attempt) -> AsyncGenerator[ModelEvent, None]:
-        from tui_agent.model.hosted.client import build_call
+    async def _ask(self, attempt: _Attempt) -> AsyncGenerator[ModelEvent, None]:
         from tui_agent.model.wires import chat
 
-        call = build_call(attempt.request, attempt.route, with_reasoning=attempt.with_reasoning)
-        return self.hosted.answer(call, attempt.route, chat.reader(attempt.request, attempt.route))
-
-    async def _speak(self, attempt: _Attempt, name: WireName) -> AsyncGenerator[ModelEvent, None]:
+        route, call = attempt.route, attempt.call
+        if isinstance(call, dict):
+            async with aclosing(self.hosted.answer(call, chat.reader(attempt.request, route))) as heard:
+                async for event in heard:
+                    yield event
+            return
         # Giving a request up must not stop the loading that others wait for.
         http = await asyncio.shield(self._load())
-        route, wire = attempt.route, _load_wire(name)
-        call = wire.call(attempt.request, route, with_reasoning=attempt.with_reasoning)
-        learnt = self._learnt.get(_place(route), _Learnt())
-        refused = learnt.fields | attempt.left_out
-        call = replace(call, body=_left(call.body, refused))
-        sent = call.body.keys()
-        attempt.optional = tuple(
-            name for name in call.optional if name not in refused and name.partition(".")[0] in sent
-        )
-        reader = wire.reader(attempt.request, route)
+        reader = _load_wire(route.wire or "chat").reader(attempt.request, route)
         async with aclosing(http.answer(call, route, reader, self.settings)) as answer:
             async for events in answer:
                 for event in events:
@@ -241,35 +282,6 @@ class ProviderClient:
         if self._loading is None:
             self._loading = asyncio.create_task(asyncio.to_thread(_open, self._router.environ))
         return self._loading
-
-    def _learn(self, error: ModelError, attempt: _Attempt) -> bool:
-        """Note a server's refusal, for the next attempt and later ones; False where nothing can be left out."""
-        learnt = self._learnt.setdefault(_place(attempt.route), _Learnt())
-        if attempt.route.wire == "responses" and attempt.route.is_elsewhere and error.status in _NOT_THERE:
-            learnt.wire = "chat"
-            return True
-        if error.kind is ErrorKind.CONTEXT_OVERFLOW:
-            limits = frozenset(attempt.optional) & _ANSWER_LIMITS
-            fits = error.sent and error.window and error.sent < error.window
-            attempt.left_out |= limits if fits else frozenset()
-            return bool(limits and fits)
-        text = attempt.failure.text if attempt.failure is not None and error.status in _REFUSED else ""
-        if attempt.request.effort is not None and _EFFORT.search(text) and _VALUES.search(text):
-            # The provider says which levels the model has: that is for whoever chose this one.
-            return False
-        named = {name for name in attempt.optional if _names(text, name)} if text else set()
-        if named:
-            learnt.fields |= named
-            return True
-        if not attempt.with_reasoning or not concerns(error, "reasoning"):
-            return False
-        attempt.with_reasoning = False
-        if blobs := _blobs(attempt.request):
-            learnt.takes_none_back = bool(learnt.blobs)
-            learnt.blobs |= blobs
-        else:
-            learnt.reasoning = True
-        return True
 
 
 def _open(environ: Mapping[str, str]) -> "Http":
@@ -282,21 +294,23 @@ def _load_wire(name: WireName) -> "Wire":
     return cast("Wire", importlib.import_module(f"tui_agent.model.wires.{name}"))
 
 
-def _place(route: Route) -> tuple[str, str]:
-    """Return the key of a server's refusals: they may differ from model to model."""
-    return route.base_url, route.info.id
+def _shaped_route(route: Route, form: ServerForm) -> Route:
+    """Return a route as a server's form changes it: its format, its marks, its longest answer."""
+    info = route.info
+    if not form.cache_marks:
+        info = replace(info, cache_marks=False)
+    if form.answer_tokens:
+        info = replace(info, max_output=min(info.max_output or form.answer_tokens, form.answer_tokens))
+    return replace(route, info=info, wire=form.wire or route.wire)
 
 
-def _blobs(request: ModelRequest) -> set[int]:
-    return {hash(blob) for message in request.messages for blob in message.reasoning}
+def _answer_tokens(body: Mapping[str, Any]) -> int:
+    """Return the longest answer that a body asks for, in tokens; 0 where it names none."""
+    sizes = (body.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"))
+    return next((size for size in sizes if isinstance(size, int)), 0)
 
 
-def _without(message: Message, refused: set[int]) -> Message:
-    kept = tuple(blob for blob in message.reasoning if hash(blob) not in refused)
-    return message if len(kept) == len(message.reasoning) else replace(message, reasoning=kept)
-
-
-def _left(body: dict[str, Any], refused: set[str]) -> dict[str, Any]:
+def _left(body: dict[str, Any], refused: frozenset[str]) -> dict[str, Any]:
     """Return a body without fields; ``a.b`` is the field b of the object a."""
     for name in refused:
         outer, dot, inner = name.partition(".")
@@ -306,13 +320,3 @@ def _left(body: dict[str, Any], refused: set[str]) -> dict[str, Any]:
         if rest:
             body[outer] = rest
     return body
-
-
-def _names(text: str, name: str) -> bool:
-    """Return whether a refusal names a field. A word that is no field's alone has to be marked as one."""
-    if "_" in name or "." in name:
-        words = name.split("_")
-        camel = words[0] + "".join(word.title() for word in words[1:])
-        return re.search(rf"(?<![\w.])(?:{re.escape(name)}|{re.escape(camel)})(?![\w.]*\w)", text) is not None
-    marked = rf"[\"'`]{name}[\"'`]|(?:parameter|field|argument|property|supplied)s?\W{{1,3}}{name}(?![\w.]*\w)"
-    return re.search(marked, text, re.IGNORECASE) is not None

@@ -1,54 +1,30 @@
-"""The facts known of models: the catalog and the user's settings, and those learnt by using them.
+"""The facts known of models: the catalog and the user's settings, and those learnt by using them."""
 
-Learnt are calibrations of token estimates, windows that providers named when they refused a request, and
-which servers insist on alternating roles. All are kept in one small JSON file beside the sessions.
-"""
-
-import json
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.calibration import first_calibration
 from tui_agent.context.projection import ModelTraits
 from tui_agent.context.templates import Templates
 from tui_agent.context.tokens import TokenCounter
-from tui_agent.files.atomic import write_atomically
-from tui_agent.model.addresses import is_private, plain_url
+from tui_agent.model.addresses import is_private
 from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.claude import claude
+from tui_agent.model.forms import ServerForm
 from tui_agent.model.keys import Keys
+from tui_agent.model.learnt import LearntFacts
 from tui_agent.model.providers import WireName, provider_of
-
-log = logging.getLogger(__name__)
 
 _ASKED_AGAIN = 60.0
 """Seconds after which a server is asked again when a message is sent: it may have been restarted with another size."""
 
 
-class LearntModels(BaseModel):
-    """The content of the file, by model. Windows are tokens."""
-
-    model_config = ConfigDict(defer_build=True)
-
-    token_sizes: dict[str, dict[str, float]] = Field(default_factory=dict)
-    """Tokens that one counted token stands for, by class of characters."""
-    windows: dict[str, int] = Field(default_factory=dict)
-    contradicted: dict[str, int] = Field(default_factory=dict)
-    """The window known when another was learnt. A server that names another now has changed."""
-    alternating: tuple[str, ...] = ()
-    """Models whose servers insist on alternating roles."""
-
-
 class CatalogDirectory:
     """The facts known of models.
 
-    ``path`` None keeps learnt facts in memory only. ``wire_of`` says which format a model is spoken to in, ``keys``
+    ``learnt`` are the facts learnt by using models. ``wire_of`` says which format a model is spoken to in, ``keys``
     returns the keys of the servers to ask. Without ``exact_counts`` no encoding is loaded as long as a rule of thumb
     will do.
     """
@@ -56,7 +32,7 @@ class CatalogDirectory:
     def __init__(
         self,
         catalog: Catalog,
-        path: Path | None,
+        learnt: LearntFacts,
         templates: Templates | None = None,
         *,
         wire_of: Callable[[str], WireName | None] = lambda _model: None,
@@ -65,12 +41,12 @@ class CatalogDirectory:
     ) -> None:
         self._templates = templates or Templates()
         self._catalog = catalog
-        self._path = path
         self._wire_of = wire_of
         self._keys = keys
         self._asked: dict[str, float] = {}
         self._exact_counts = exact_counts
-        self._learnt = _load(path)
+        self._facts = learnt
+        self._learnt = learnt.models
         self._counters: dict[str, TokenCounter] = {}
         self._bounds: dict[str, int] = {}
 
@@ -98,7 +74,7 @@ class CatalogDirectory:
 
     def with_learnt(self, info: ModelInfo) -> ModelInfo:
         """Return a model's facts with the window learnt from an overflow where that is the smaller."""
-        served = self._served(info.id)
+        served = self._catalog.served_name(info.id)
         known = [size for windows in (self._learnt.windows, self._bounds) if (size := windows.get(served)) is not None]
         if self._learnt.contradicted.get(served, info.context_window) != info.context_window:
             known = []
@@ -117,10 +93,8 @@ class CatalogDirectory:
         known = claude(info.name)
         return ModelTraits(
             model,
-            vision=info.vision,
+            vision=info.vision and self._form(model).pictures,
             tools=not info.without_tools,
-            short_call_ids=info.provider == "mistral",
-            alternating_roles=self._served(model) in self._learnt.alternating,
             images_in_results=wire == "messages" or (wire == "responses" and responses.images_in_results),
             bound_reasoning=wire == "messages" and known is not None and known.bound,
             hour_cache=wire == "messages" and info.cache_marks,
@@ -145,11 +119,11 @@ class CatalogDirectory:
         self._counters[model] = after
         sizes = {name: round(size, 5) for name, size in after.calibration.learnt.items()}
         self._learnt.token_sizes[self._spoken(model)] = sizes
-        self._save()
+        self._facts.save()
 
     def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
         """Remember a window that a provider named, for good, or one it only gave away, until the program ends."""
-        served, known = self._served(model), self._catalog.info(model).context_window
+        served, known = self._catalog.served_name(model), self._catalog.info(model).context_window
         if not named:
             self._bounds[served] = window
         elif window > 0 and (window, known) != (
@@ -157,45 +131,24 @@ class CatalogDirectory:
             self._learnt.contradicted.get(served),
         ):
             self._learnt.windows[served], self._learnt.contradicted[served] = window, known
-            self._save()
+            self._facts.save()
 
-    def learn_alternating(self, model: str) -> bool:
-        """Remember that a model's server insists on alternating roles; returns whether that is news."""
-        served = self._served(model)
-        if served in self._learnt.alternating:
-            return False
-        self._learnt.alternating = (*self._learnt.alternating, served)
-        self._save()
-        return True
+    def adaptations(self, model: str) -> list[str]:
+        """Return what is sent otherwise because the server of a model refused it, a line each."""
+        return self._form(model).lines()
+
+    def forget_refusals(self, model: str) -> bool:
+        """Forget what the server of a model refused; returns whether anything was known."""
+        return self._facts.forget_form(self._catalog.served_name(model))
+
+    def _form(self, model: str) -> ServerForm:
+        return self._facts.form(self._catalog.served_name(model))
 
     def _spoken(self, model: str) -> str:
         """Return the key of counts: the model where it is served, in the format it is spoken to in."""
         wire = self._wire_of(model)
-        return f"{self._served(model)} as {wire}" if wire else self._served(model)
-
-    def _served(self, model: str) -> str:
-        """Return the key of a server's refusals: the model, at an address the user named only there."""
-        place = self._catalog.place(model)
-        return f"{model} at {plain_url(place.url)}" if place.source else model
-
-    def _save(self) -> None:
-        if self._path is None:
-            return
-        try:
-            write_atomically(self._path, self._learnt.model_dump_json(indent=1).encode(), mode=0o600)
-        except OSError as error:
-            log.warning("what was learnt about models is not kept: %s", error)
+        return f"{self._catalog.served_name(model)} as {wire}" if wire else self._catalog.served_name(model)
 
 
 def _plain_name(model: str) -> str:
     return model.rpartition("/")[2].lower()
-
-
-def _load(path: Path | None) -> LearntModels:
-    if path is None or not path.is_file():
-        return LearntModels()
-    try:
-        return LearntModels.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, ValidationError) as error:
-        log.warning("what was learnt about models cannot be read and starts anew: %s", error)
-        return LearntModels()

@@ -20,7 +20,8 @@ from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private, split
 from tui_agent.model.catalog import ASSUMED_WINDOW, Catalog
-from tui_agent.model.errors import Failure, Target, classify, describe
+from tui_agent.model.error_facts import describe
+from tui_agent.model.errors import Failure, Target, classify
 from tui_agent.model.keys import Key, Keys
 from tui_agent.model.protocol import ErrorKind
 from tui_agent.model.providers import Provider, provider_of

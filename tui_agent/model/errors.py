@@ -1,195 +1,16 @@
-"""The meaning of a failed call: its kind, one sentence for a person, whether and when it is tried again, the window.
+"""The meaning of a failed call: its kind, and one sentence for a person."""
 
-litellm maps errors to classes of its own, and some facts get lost: a refused connection becomes a status 500, 529
-becomes 500, 413 becomes 400. The exception it was made from still hangs on the chain, so the chain is asked.
-"""
-
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import Any, Literal
+from typing import Literal
 
 from tui_agent.lazy import LazyPattern, dataclass
-from tui_agent.model.error_body import ErrorBody, Overflow, find_overflow, read_body
+from tui_agent.model.error_body import ErrorBody, read_body
+from tui_agent.model.overflow import Overflow, find_overflow
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.model.redaction import redact
-from tui_agent.model.settings import RetrySettings
-
-_CAUSES = (
-    ("certificate", ("ClientConnectorCertificateError", "SSLCertVerificationError", "SSLError", "ClientSSLError")),
-    ("unresolved", ("ClientConnectorDNSError", "gaierror")),
-    ("connect_timeout", ("ConnectTimeout", "ConnectionTimeoutError")),
-    ("refused", ("ClientConnectorError", "ConnectionRefusedError", "ConnectError")),
-    ("timeout", ("ReadTimeout", "WriteTimeout", "PoolTimeout", "ServerTimeoutError", "APITimeoutError")),
-    (
-        "closed",
-        (
-            "ClientPayloadError",
-            "RemoteProtocolError",
-            "ServerDisconnectedError",
-            "ConnectionResetError",
-            "BrokenPipeError",
-            "IncompleteReadError",
-            "ReadError",
-            "WriteError",
-            "ClientOSError",
-        ),
-    ),
-    ("broken", ("JSONDecodeError", "UnicodeDecodeError", "TransferEncodingError", "APIResponseValidationError")),
-)
-"""Why a connection failed, by the names of exception classes; the first row that matches wins."""
-
-_WANTED_HEADERS = ("retry-after", "ratelimit", "rate-limit")
-_TEXT_LENGTH = 20_000
-
-
-def describe(error: BaseException, secrets: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the facts of a failure, as the fields of ``errors.Failure``, without ``secrets`` and their like."""
-    chain = list(_chain(error))
-    response = next((found for found in map(_response, chain) if found is not None), None)
-    names = {base.__name__ for each in chain for base in type(each).__mro__}
-    facts: dict[str, Any]
-    if response is not None and response.status_code >= 400:
-        facts = {"status": response.status_code, "headers": wait_headers(response.headers)}
-        text = _body(chain, response) or str(error)
-    elif cause := next((cause for cause, classes in _CAUSES if names.intersection(classes)), None):
-        facts, text = {"cause": cause}, str(error)
-    else:
-        # The status of a provider's adapter counts before that of litellm's own classes.
-        by_trust = sorted(chain, key=lambda each: type(each).__module__ == "litellm.exceptions")
-        numbers = (getattr(each, "status_code", None) for each in by_trust)
-        status = next((number for number in numbers if isinstance(number, int) and 400 <= number < 600), None)
-        texts = [str(getattr(each, "message", None) or each) for each in chain]
-        facts, text = {"status": status, "headers": {}}, next((text for text in texts if "{" in text), texts[0])
-    # litellm appends tracebacks to some messages, and repeats others as their origin.
-    text = text.partition("\nTraceback (most recent call last)")[0].partition(" Original exception: ")[0]
-    return {**facts, "text": redact(text[:_TEXT_LENGTH], secrets)}
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    waiting, seen = [error], set[int]()
-    while waiting:
-        current = waiting.pop(0)
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        yield current
-        inner = (getattr(current, "original_exception", None), current.__cause__, current.__context__)
-        waiting.extend(item for item in inner if isinstance(item, BaseException))
-
-
-def _response(error: BaseException) -> Any | None:
-    """Return a provider's response on an exception. Those on litellm's own classes are made up."""
-    if type(error).__module__.partition(".")[0] == "litellm":
-        return None
-    response = getattr(error, "response", None)
-    return response if isinstance(getattr(response, "status_code", None), int) else None
-
-
-def wait_headers(headers: Any) -> dict[str, str]:
-    pairs = headers.items() if headers is not None else ()
-    return {name.lower(): value for name, value in pairs if any(part in name.lower() for part in _WANTED_HEADERS)}
-
-
-def _body(chain: list[BaseException], response: Any) -> str:
-    for error in chain:
-        body = getattr(error, "body", None)
-        if isinstance(body, dict | list) and body:
-            return json.dumps({"error": body} if isinstance(body, dict) and "error" not in body else body)
-    try:
-        text = response.text
-    except RuntimeError:  # a streamed body that nobody read
-        text = ""
-    return text if isinstance(text, str) else ""
-
-
-# How long a provider asks to wait: headers and texts in the forms providers use.
-
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_PIECE = LazyPattern(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_DURATION = LazyPattern(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
-_IN_TEXT = LazyPattern(
-    r"(?:try again|retry|retrydelay|resets?)\W{0,5}(?:after|in|at)?\W{0,5}"
-    r"((?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+\b|\d+(?:\.\d+)? ?(?:s|sec|seconds?|min|minutes?)\b)",
-    re.IGNORECASE,
-)
-_WORDS = LazyPattern(r" ?(s|m)(?:ec|econds?|in|inutes?)?$")
-
-_LIMITS = (
-    "x-ratelimit-{}-requests",
-    "x-ratelimit-{}-tokens",
-    "anthropic-ratelimit-requests-{}",
-    "anthropic-ratelimit-tokens-{}",
-    "anthropic-ratelimit-input-tokens-{}",
-    "anthropic-ratelimit-output-tokens-{}",
-    "x-ratelimit-{}",
-    "ratelimit-{}",
-)
-"""Headers of a limit: how much is "remaining" of it, and when the "reset" of it is."""
-
-_EPOCH = 1_000_000_000.0
-"""Plain numbers over it are moments, in seconds or milliseconds since the epoch, not spans."""
-
-
-def retry_after(headers: Mapping[str, str], text: str, *, now: float) -> float | None:
-    """Return the seconds to wait, None when nothing says so. ``now`` is seconds since the epoch."""
-    known = {name.lower(): value.strip() for name, value in headers.items()}
-    if (milliseconds := _number(known.get("retry-after-ms"))) is not None:
-        return max(0.0, milliseconds / 1000)
-    if (seconds := span(known.get("retry-after"), now=now)) is not None:
-        return seconds
-    reached = [limit for limit in _LIMITS if _number(known.get(limit.format("remaining"))) == 0]
-    resets = [span(known.get(limit.format("reset")), now=now) for limit in reached]
-    if waits := [wait for wait in resets if wait is not None]:
-        return max(waits)
-    match = _IN_TEXT.search(text)
-    return span(_WORDS.sub(r"\1", match[1].lower()), now=now) if match else None
-
-
-def span(value: str | None, *, now: float) -> float | None:
-    """Return the seconds a header's value means: a number, a moment, a date, or a duration like ``6m0s``."""
-    if not value:
-        return None
-    number = _number(value)
-    if number is not None:
-        if number > _EPOCH:
-            moment = number / 1000 if number > _EPOCH * 100 else number
-            return max(0.0, moment - now)
-        return max(0.0, number)
-    if _DURATION.fullmatch(value):
-        return sum(
-            float(amount) * _UNITS[unit] for amount, unit in (piece.groups() for piece in _PIECE.finditer(value))
-        )
-    for parse in (parsedate_to_datetime, datetime.fromisoformat):
-        with suppress(ValueError):
-            moment_of_date = parse(value)
-            zoned = moment_of_date if moment_of_date.tzinfo else moment_of_date.replace(tzinfo=UTC)
-            return max(0.0, zoned.timestamp() - now)
-    return None
-
-
-def spoken(seconds: float) -> str:
-    whole = max(1, round(seconds))
-    if whole < 100:
-        return f"{whole} s"
-    minutes = round(whole / 60)
-    if minutes < 100:
-        return f"{minutes} min"
-    hours, rest = divmod(minutes, 60)
-    return f"{hours} h {rest} min" if hours < 48 else f"{round(hours / 24)} days"
-
-
-def _number(value: str | None) -> float | None:
-    try:
-        number = float(value) if value else None
-    except ValueError:
-        return None
-    return number if number is not None and abs(number) < 1e15 else None
-
+from tui_agent.model.refusals import named_part
+from tui_agent.model.waits import retry_after, spoken
 
 Cause = Literal["refused", "unresolved", "certificate", "connect_timeout", "timeout", "stalled", "closed", "broken"]
 """Why a connection failed, when it did."""
@@ -255,6 +76,17 @@ _QUOTA = LazyPattern(
     r"|key limit exceeded",
     re.IGNORECASE,
 )
+_USED_UP = LazyPattern(
+    r"(?:monthly|weekly|daily|hourly|\d-hour|plan|subscription|account|usage)\b[\w ,'’-]{0,30}"
+    r"\b(?:limits?|quota|cap|allowance)\b.{0,40}(?:reached|exceeded|hit|used up|exhausted|depleted)"
+    r"|(?:reached|exceeded|hit|used up|exhausted)\b[\w ,'’-]{0,30}"
+    r"\b(?:monthly|weekly|daily|hourly|\d-hour|plan|subscription|usage)\b[\w '’-]{0,20}"
+    r"\b(?:limits?|quota|cap|allowance)",
+    re.IGNORECASE,
+)
+"""An allowance of a plan is used up. Where it is back only after hours, waiting doesn't help."""
+_LONG_WAIT = 3_600.0
+"""Seconds from which a wait is no matter of the rate."""
 _AUTH = LazyPattern(
     r"invalid[_ ](?:x-)?api[_ -]?key|incorrect api key|api key not (?:valid|found)|no auth credentials|unauthori[sz]ed"
     r"|invalid authentication|authentication[_ ]error|user not found|missing.{0,20}(?:api key|authentication header)"
@@ -280,10 +112,8 @@ _LOADING = LazyPattern(
 _RATE = LazyPattern(
     r"rate.?limit|too many requests|resource.?exhausted|throttl|wait before|tokens? per (?:minute|day)", re.IGNORECASE
 )
-_THINKING = LazyPattern(r"thinking|signature|reasoning|encrypted[_ ]content|\brs_\w+", re.IGNORECASE)
 _ITEM = LazyPattern(r"\b(?:rs|msg|fc)_\w+.{0,40}not found", re.IGNORECASE | re.DOTALL)
 """Something in the request that the server doesn't have; the model is another matter."""
-_ROLES = LazyPattern(r"roles? must alternate|must alternate between|alternate user/assistant", re.IGNORECASE)
 _MODULE = LazyPattern(r"No module named '([\w.]+)'|pip install ['\"]?([\w\[\]-]+)")
 
 _KINDS = {
@@ -297,6 +127,14 @@ _KINDS = {
     499: ErrorKind.NETWORK,
     504: ErrorKind.NETWORK,
 }
+
+
+_NOT_OF_A_PART = {401, 402, 403, 429}
+"""Statuses that are about the account, whatever the words are."""
+_MAY_NAME_A_PART = {
+    ErrorKind.OVERLOADED, ErrorKind.UNKNOWN, ErrorKind.NOT_FOUND, ErrorKind.INVALID_REQUEST, ErrorKind.CONTEXT_OVERFLOW,
+}  # fmt: skip
+"""Kinds that give way to a part that the words name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,11 +177,12 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
     status = failure.status if (failure.status or 0) >= 400 else body.status
     codes = set(body.codes)
     throttled = bool(codes & _CODES[ErrorKind.RATE_LIMIT]) or status in {429, 503, 529}
+    part = None if status in _NOT_OF_A_PART else named_part(body)
     overflow = find_overflow(body.words, status, throttled=throttled)
     is_unsaid = not body.words and status == 400 and target.empty_body_is_overflow
     if is_unsaid or codes & _CODES[ErrorKind.CONTEXT_OVERFLOW]:
         overflow = overflow or Overflow()
-    if overflow is not None:
+    if overflow is not None and (part is None or overflow.window):
         return ModelError(
             ErrorKind.CONTEXT_OVERFLOW,
             _overflow_message(overflow, target),
@@ -354,20 +193,12 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
     # The whole body: Google names the wait beside the message.
     wait = retry_after(failure.headers, failure.text, now=now)
     kind = _kind_by_code(body, status) or _kind(body.words, status, wait)
+    if part is not None and kind in _MAY_NAME_A_PART:
+        kind = ErrorKind.INVALID_REQUEST  # llama.cpp and others answer 500 where a template refuses
     if status == 503 and _LOADING.search(body.words):
         kind = ErrorKind.LOADING
     message = _message(kind, body, status, wait, target)
     return ModelError(kind, message, retry_after=wait, status=status)
-
-
-def concerns(error: ModelError, what: Literal["reasoning", "roles"]) -> bool:
-    """Return whether a request was refused for this reason.
-
-    ``reasoning`` that was sent back: the same call may pass without. ``roles``: the server's chat template refuses two
-    messages of one role in a row.
-    """
-    pattern = _THINKING if what == "reasoning" else _ROLES
-    return error.kind is ErrorKind.INVALID_REQUEST and bool(pattern.search(error.message))
 
 
 def _kind_by_code(body: ErrorBody, status: int | None) -> ErrorKind | None:
@@ -391,6 +222,8 @@ def _kind_by_code(body: ErrorBody, status: int | None) -> ErrorKind | None:
 def _kind(text: str, status: int | None, wait: float | None) -> ErrorKind:  # noqa: PLR0911 - a ladder of rules
     if status != 429 and _FILTER.search(text) and status in {None, 400, 403, 422}:
         return ErrorKind.CONTENT_FILTER
+    if _USED_UP.search(text) and status in {None, 400, 402, 403, 429} and (wait is None or wait > _LONG_WAIT):
+        return ErrorKind.QUOTA
     # Google words its per-minute limit as a quota and names the wait; without one, waiting doesn't help.
     if _QUOTA.search(text) and status in {None, 400, 402, 403, 429} and not (status == 429 and wait is not None):
         return ErrorKind.QUOTA
@@ -400,8 +233,6 @@ def _kind(text: str, status: int | None, wait: float | None) -> ErrorKind:  # no
         return ErrorKind.NOT_FOUND
     if _ITEM.search(text):
         return ErrorKind.INVALID_REQUEST
-    if _ROLES.search(text) and status in {None, 400, 500}:
-        return ErrorKind.INVALID_REQUEST  # llama.cpp and others answer 500 where a template refuses
     if status in _KINDS:
         return _KINDS[status]
     if status is not None and status >= 500:
@@ -477,30 +308,3 @@ _BROKEN_CONNECTIONS: dict[Cause, str] = {
     "broken": "{name} sent something that can't be read{detail}.",
     "closed": "The connection to {name} broke before the answer was complete.",
 }
-
-
-# -- trying again -------------------------------------------------------------------------------------------
-
-RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST})
-"""Failures that may pass on their own. Everything else fails the same way again."""
-
-LOADING_DELAY, LOADING_PATIENCE = 2.0, 900.0
-"""Seconds between two looks at a server that loads a model, and how long it may take."""
-
-
-def retry_delay(settings: RetrySettings, attempt: int, error: ModelError, random: Callable[[], float]) -> float | None:
-    """Return the seconds to wait after failed attempt number ``attempt`` (1 is the first), None to give up.
-
-    Exponential backoff with full jitter, so that programs that failed together don't come back together. ``random``
-    gives numbers from 0 to 1. A wait the provider named is never shortened, jitter adds to it; one longer than
-    ``max_retry_after`` ends the retrying: nobody waits an hour unasked.
-    """
-    if attempt >= settings.attempts or error.kind not in RETRIED:
-        return None
-    # Doubling further than this is over any cap and, far enough, over the range of a float.
-    backoff: float = min(settings.max_delay, settings.first_delay * 2 ** min(attempt - 1, 30))
-    if error.retry_after is None:
-        return random() * backoff
-    if error.retry_after > settings.max_retry_after:
-        return None
-    return error.retry_after + random() * min(settings.first_delay, backoff)

@@ -60,6 +60,19 @@ class PromptProgress:
     total: int
 
 
+@dataclass(frozen=True, slots=True)
+class PartLeftOut:
+    """The provider refused parts of the request, so it went out in another form. Comes before anything of the answer.
+
+    ``messages`` are sentences for the user. ``blobs`` are pictures, which can't be sent again either; ``reasoning``
+    says that the reasoning of earlier answers can't.
+    """
+
+    messages: tuple[str, ...]
+    blobs: frozenset[str] = frozenset()
+    reasoning: bool = False
+
+
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "pause"]
 """Why an answer ended. ``pause``: the provider wants to be sent the conversation again, to go on with it."""
 
@@ -77,7 +90,9 @@ class Finished:
     note: str = ""
 
 
-ModelEvent = PromptProgress | TextDelta | ReasoningDelta | ToolCallDelta | ToolCallReady | UsageReport | Finished
+ModelEvent = (
+    PromptProgress | PartLeftOut | TextDelta | ReasoningDelta | ToolCallDelta | ToolCallReady | UsageReport | Finished
+)
 
 
 class ErrorKind(StrEnum):

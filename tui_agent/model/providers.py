@@ -65,8 +65,8 @@ class ChatFormat:
     """Takes ``stream_options``, without which most report no usage."""
     prompt_progress: bool = False
     """May take llama.cpp's ``return_progress``; other servers of one's own pass it over."""
-    short_call_ids: bool = False
-    """Ids of calls must be nine letters and digits."""
+    call_id_chars: int = 0
+    """The longest id of a call it takes, 0 for any; nine are letters and digits only."""
     fields: Mapping[str, object] = field(default_factory=dict)
     """Sent with every request."""
 
@@ -257,13 +257,14 @@ _OPENAI_CHAT = ChatFormat(
     max_tokens="max_completion_tokens",
     levels={**LEVELS, Effort.MINIMAL: "minimal", Effort.MAX: "xhigh"},
     cache_key="prompt_cache_key",
+    call_id_chars=40,
 )
 _TO_MAX: Mapping[Effort, str] = {**LEVELS, Effort.MAX: "max"}
 _THINKING_BACK = ChatFormat(effort="thinking", levels=_TO_MAX, reasoning_back="reasoning_content")
 _OWN_SERVER = ChatFormat(reasoning_back="as_received", prompt_progress=True)
 """Templates of models that think between calls of tools want it back; others leave it out."""
 _MISTRAL = ChatFormat(
-    levels={**dict.fromkeys(Effort, "high"), Effort.OFF: "none"}, asks_for_usage=False, short_call_ids=True
+    levels={**dict.fromkeys(Effort, "high"), Effort.OFF: "none"}, asks_for_usage=False, call_id_chars=9
 )
 
 

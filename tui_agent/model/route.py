@@ -48,6 +48,8 @@ class Route:
     """The key is a bearer token, whatever the provider's keys are."""
     is_small_server: bool = False
     """An OpenAI-compatible server of the user's own choice, not held to every word of the format."""
+    is_own_server: bool = False
+    """A model server on this machine or its network, such as llama.cpp."""
     is_elsewhere: bool = False
     """The user named an address: it may not be the provider who answers there."""
     wire: WireName | None = None
@@ -83,7 +85,7 @@ class Router:
         logins: Logins | None = None,
     ) -> None:
         self.environ = dict(environ)
-        self._catalog = catalog
+        self.catalog = catalog
         self._models = dict(models or {})
         self._providers = dict(providers or {})
         self.logins = logins
@@ -91,7 +93,7 @@ class Router:
 
     def use(self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]) -> None:
         self._models, self._providers = dict(models), dict(providers)
-        self._catalog.use(models, providers)
+        self.catalog.use(models, providers)
         self._find_again()
 
     def add(self, model: str, settings: ModelSettings) -> None:
@@ -103,19 +105,19 @@ class Router:
 
     def signed_in(self, model: str) -> Provider | None:
         """Return a model's provider where its requests use a login."""
-        provider = provider_of(self._catalog.provider(model))
+        provider = provider_of(self.catalog.provider(model))
         key = self.keys.find(provider, model)
         return provider if key is not None and key.source == SOURCE else None
 
     def wire(self, model: str) -> WireName | None:
         """Return the format a model is spoken to in, None when litellm does it."""
-        provider = provider_of(self._catalog.provider(model))
+        provider = provider_of(self.catalog.provider(model))
         settings = self._models.get(model, ModelSettings())
         chosen = settings.wire or self._providers.get(provider.id, ProviderSettings()).wire
         if chosen is None:
             wire = provider.wire_of(name_of(model))
             has_responses = any(other == "responses" for _pattern, other in provider.wires)
-            only = wire == "chat" and has_responses and self._catalog.info(model).responses_only
+            only = wire == "chat" and has_responses and self.catalog.info(model).responses_only
             return "responses" if only else wire
         return None if chosen == "litellm" else chosen
 
@@ -125,7 +127,7 @@ class Router:
         Raises:
             ModelError: the provider needs a key or an address that is not set; the message names the variable.
         """
-        info = self._catalog.info(model)
+        info = self.catalog.info(model)
         provider = provider_of(info.provider)
         settings = self._models.get(model, ModelSettings())
         common = self._providers.get(provider.id, ProviderSettings())
@@ -167,6 +169,7 @@ class Router:
             key=secret,
             bearer=key is not None and key.source in provider.bearer_keys,
             is_small_server=provider.local_url is not None or (url is not None and provider.chat_elsewhere is not None),
+            is_own_server=self.catalog.is_own_server(model),
             is_elsewhere=url is not None,
             wire=self.wire(model),
             headers={**provider.headers, **common.headers, **settings.headers},

@@ -20,7 +20,8 @@ import httpx
 
 from tui_agent.errors import UserFacingError
 from tui_agent.json_text import as_dict, as_text, loads
-from tui_agent.model.errors import Failure, Target, classify, describe
+from tui_agent.model.error_facts import describe
+from tui_agent.model.errors import Failure, Target, classify
 from tui_agent.model.logins import Login, LoginError, Logins
 from tui_agent.model.protocol import ErrorKind
 from tui_agent.model.providers import PROVIDERS, Provider, SignIn, claims_of

@@ -638,8 +638,12 @@ class PruneEntry(EntryBase):
     """Each target's placeholder text beside its gist, in the order of ``targets``; empty for none."""
 
 
+REASONING = "reasoning"
+"""The part of answers that a provider refused to take back, as ``ContextEditEntry.parts`` says it."""
+
+
 class ContextEditEntry(EntryBase):
-    """The user's own change to the model's view of one entry."""
+    """A change to the model's view of one entry: the user's own, or of parts that a provider refused."""
 
     letter = "k"
     undone_alone = True
@@ -650,7 +654,11 @@ class ContextEditEntry(EntryBase):
 
     kind: Literal["context_edit"] = "context_edit"
     target: int
-    action: Literal["drop", "mask", "pin", "restore"]
+    action: Literal["drop", "mask", "pin", "restore", "leave_out"]
+    parts: tuple[str, ...] = Field(default=(), exclude_if=lambda parts: not parts)
+    """What is left out of it: images, by blob, or `REASONING`, which counts for the answers before it too."""
+    note: str = Field(default="", exclude_if=lambda note: not note)
+    """Why parts are left out, for people."""
 
 
 class ModelChangeEntry(EntryBase):

@@ -65,7 +65,7 @@ def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
         case PruneEntry():
             return f"{len(entry.targets)} tool outputs · {entry.reason}"
         case ContextEditEntry():
-            return f"{entry.action} #{entry.target}"
+            return entry.note or f"{entry.action} #{entry.target}"
         case ModelChangeEntry():
             return entry.model
         case EffortChangeEntry():

@@ -281,7 +281,7 @@ def active_ids(spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]]
     for kind in _STATES:
         needed.update(before[kind][-1:])
     carried: set[int] = set()
-    edits = (edit for edit in load(special["context_edit"]) if isinstance(edit, ContextEditEntry))
+    edits = (edit for edit in load(special["context_edit"]) if isinstance(edit, ContextEditEntry) and not edit.parts)
     for target, action in {edit.target: edit.action for edit in edits}.items():
         position = _position(path, target)
         if action == "pin" and position is not None and position < cut:

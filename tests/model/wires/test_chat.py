@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from tests.support.wire_rounds import Heard, first_path, read, request_of, route_to, second_body
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
-from tui_agent.model.errors import RETRIED, classify
+from tui_agent.model.errors import classify
 from tui_agent.model.protocol import ErrorKind, PromptProgress
+from tui_agent.model.waits import RETRIED
 from tui_agent.model.wires import chat
 from tui_agent.model.wires.wire import MAX_TOKENS, WireFailure, usage_of
 from tui_agent.session.effort import Effort
@@ -91,18 +92,6 @@ def test_how_much_to_think_is_told_the_providers_own_way(model: str, effort: Eff
 def test_the_session_is_the_key_of_the_cache() -> None:
     route = route_to("xai/grok-x", wire="chat")
     assert chat.call(ask(model="xai/grok-x", session="s1"), route).headers == {"x-grok-conv-id": "s1"}
-
-
-def test_mistral_gets_ids_it_takes_and_the_same_ones_again() -> None:
-    calls = tuple(RequestToolCall(call_id, "read", "{}") for call_id in ("call_1_very_long", "abcDEF123"))
-    results = tuple(Message("tool", (ContentText("x"),), call_id=call.call_id) for call in calls)
-    request = ask(Message("user", (ContentText("hi"),)), Message("assistant", tool_calls=calls), *results)
-    sent = body(ModelRequest("mistral/x", request.messages))["messages"]
-
-    ids = [call["id"] for call in sent[1]["tool_calls"]]
-    assert ids[1] == "abcDEF123"
-    assert all(len(call_id) == 9 and call_id.isalnum() for call_id in ids)
-    assert [message["tool_call_id"] for message in sent[2:]] == ids
 
 
 def test_cache_marks_stand_on_text_and_leave_no_trace_where_they_were() -> None:

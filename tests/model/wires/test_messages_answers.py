@@ -207,11 +207,6 @@ def test_an_error_that_only_its_event_or_body_tells_counts() -> None:
         assert error_of(body + b"\n\n").kind is ErrorKind.OVERLOADED
 
 
-def test_an_error_after_the_end_changes_nothing() -> None:
-    error = {"type": "error", "error": {"type": "api_error", "message": "Internal server error"}}
-    assert hear(begin(), *text("Hi."), finish()[0], error).finished.reason == "stop"
-
-
 def test_an_answer_without_an_end_is_not_whole() -> None:
     begun = (begin(), *text("Hi."))
     for body in (b"", stream(*begun), stream(*begun, finish(None)[0])):

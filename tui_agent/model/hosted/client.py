@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_agent.context.request import Message, ModelRequest, wire_tool
-from tui_agent.model.errors import Failure, classify
+from tui_agent.model.errors import Failure
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.lines import Event
 from tui_agent.model.hosted.link import HostGoneError, Inbox, Link, install_command, is_installed, last_words, start
@@ -18,7 +18,7 @@ from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent
 from tui_agent.model.route import Route
 from tui_agent.model.settings import HostSettings
 from tui_agent.model.wires import chat
-from tui_agent.model.wires.wire import Reader, blobs, one_system_message
+from tui_agent.model.wires.wire import Reader, WireFailure, blobs, one_system_message
 from tui_agent.session.effort import Effort
 
 _MARK = {"type": "ephemeral"}
@@ -96,12 +96,12 @@ class HostClient:
 
     # -- requests ---------------------------------------------------------------------------------------------
 
-    async def answer(self, call: dict[str, Any], route: Route, reader: Reader) -> AsyncGenerator[ModelEvent, None]:
+    async def answer(self, call: dict[str, Any], reader: Reader) -> AsyncGenerator[ModelEvent, None]:
         """Have litellm called and yield the events ``reader`` makes of its chunks.
 
         Raises:
-            ModelError: the request failed, before or in the middle of the answer.
-            WireFailure: as the reader does.
+            ModelError: the process failed.
+            WireFailure: the request failed, before or in the middle of the answer.
         """
         link, number, inbox = await self._submit(call)
         last = lines.ACCEPTED
@@ -113,7 +113,7 @@ class HostClient:
                 event = await self._next(link, inbox, seconds)
                 last = event[0]
                 if last == lines.FAILED:
-                    raise classify(Failure(**event[1]), route.target, now=self._now())
+                    raise WireFailure(Failure(**event[1]))
                 if last == lines.CHUNK:
                     for heard in reader.feed("", event[1]):
                         yield heard

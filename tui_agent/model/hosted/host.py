@@ -24,7 +24,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from tui_agent.model.errors import describe
+from tui_agent.model.error_facts import describe
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.lines import LineReader, encode
 from tui_agent.model.redaction import LOG_LINE, RedactingFormatter

@@ -90,10 +90,9 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         body[PROGRESS] = True
     headers = {chat.cache_key_header: request.session} if chat.cache_key_header and request.session else {}
     body |= {**chat.fields, **route.options}
-    ids = _short_ids(request) if route.chat.short_call_ids else {}
     messages = request.messages if route.info.cache_marks else one_system_message(request.messages)
     body["messages"] = [
-        chat_message(message, request, route, ids, with_reasoning=with_reasoning and message.role == "assistant")
+        chat_message(message, request, route, with_reasoning=with_reasoning and message.role == "assistant")
         for message in messages
     ]
     return Call("/chat/completions", body, headers, optional=_OPTIONAL)
@@ -122,18 +121,12 @@ def _effort(effort: Effort | None, route: Route) -> dict[str, Any]:  # noqa: PLR
 
 
 def chat_message(
-    message: Message,
-    request: ModelRequest,
-    route: Route,
-    ids: Mapping[str, str] | None = None,
-    *,
-    with_reasoning: bool = False,
+    message: Message, request: ModelRequest, route: Route, *, with_reasoning: bool = False
 ) -> dict[str, Any]:
-    """Return a message of a request. ``ids`` are other ids that calls go by."""
+    """Return a message of a request."""
     wire: dict[str, Any] = {"role": message.role}
-    ids = ids or {}
     if message.call_id is not None:
-        wire["tool_call_id"] = ids.get(message.call_id, message.call_id)
+        wire["tool_call_id"] = message.call_id
     parts = [_part(part, request) for part in message.content]
     texts = [part["text"] for part in parts if part["type"] == "text"]
     # Marks move on with every request. Where they may stand on text it is always sent in parts, so that a text without
@@ -149,7 +142,7 @@ def chat_message(
     if message.tool_calls:
         wire["tool_calls"] = [
             {
-                "id": ids.get(call.call_id, call.call_id),
+                "id": call.call_id,
                 "type": "function",
                 "function": {"name": call.tool, "arguments": call.arguments},
             }
@@ -171,14 +164,6 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]
         return {"type": "text", "text": part.text}
     url = image_url(part, request)
     return {"type": "text", "text": LOST_IMAGE} if url is None else {"type": "image_url", "image_url": {"url": url}}
-
-
-def _short_ids(request: ModelRequest) -> dict[str, str]:
-    """Return nine letters for each call of a request: Mistral takes nothing else (``^[a-zA-Z0-9]{9}$``)."""
-    given = dict.fromkeys(call.call_id for message in request.messages for call in message.tool_calls)
-    kept = {call_id for call_id in given if len(call_id) == 9 and call_id.isascii() and call_id.isalnum()}
-    numbered = {call_id: f"c{number:08d}" for number, call_id in enumerate(given) if call_id not in kept}
-    return {call_id: short for call_id, short in numbered.items() if short not in kept}
 
 
 def _put_back(kept: list[dict[str, Any]], wire: dict[str, Any], chat: ChatFormat) -> None:
@@ -242,14 +227,11 @@ class ChatReader(Reader):
         if data.strip() == "[DONE]":
             self.done = True
             return []
-        chunk = parse(data)
+        chunk = parse(data, event)
         self._take_usage(chunk)
-        error = chunk.get("error")
-        if error or event == "error" or chunk.get("object") == "error":
-            raise _error(error or chunk)
         choice = _choice(chunk)
         if choice.get("error"):
-            raise _error(choice["error"])
+            raise WireFailure(Failure(json.dumps({"error": choice["error"]}, ensure_ascii=False)))
         events = progress_of(chunk) + self._take(as_dict(choice.get("delta") or choice.get("message")))
         if finish := choice.get("finish_reason"):
             if str(finish) in _FAILED:
@@ -498,15 +480,6 @@ def _continues(last: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:
     if last.get("signature") and (piece.get("text") or piece.get("thinking")):
         return False  # a signature ends its block
     return not (last.get("id") and piece.get("id") and last["id"] != piece["id"])
-
-
-def _error(error: Any) -> WireFailure:
-    """Return the failure an error within a stream means; its words are judged as those of a refusal are."""
-    tables = (as_dict(error), as_dict(as_dict(error).get("metadata")))
-    values = (table.get(name) for table in tables for name in ("status_code", "status", "code"))
-    numbers = (int(v) if isinstance(v, str) and re.fullmatch(r"\d{3}", v) else v for v in values)
-    status = next((number for number in numbers if isinstance(number, int) and 400 <= number < 600), None)
-    return WireFailure(Failure(json.dumps({"error": error}, ensure_ascii=False), status))
 
 
 reader = ChatReader

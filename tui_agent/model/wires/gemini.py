@@ -211,7 +211,6 @@ class GeminiReader(Reader):
         self._usage: dict[str, int] = {}
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:
-        del event
         if data.lstrip().startswith("["):
             # The whole answer came as one list, as it does without server-sent events.
             try:
@@ -219,7 +218,7 @@ class GeminiReader(Reader):
             except ValueError:
                 raise WireFailure(Failure(data[:300], cause="broken")) from None
         else:
-            chunks = [parse(data)]
+            chunks = [parse(data, event)]
         return [made for chunk in chunks for made in self._take(chunk)]
 
     def end(self) -> list[ModelEvent]:
@@ -240,8 +239,6 @@ class GeminiReader(Reader):
         return [*self._calls, *self.report(self._usage), Finished(reason, blob, note)]
 
     def _take(self, chunk: dict[str, Any]) -> list[ModelEvent]:
-        if isinstance(chunk.get("error"), dict):
-            raise WireFailure(Failure(json.dumps({"error": chunk["error"]}, ensure_ascii=False)))
         self._take_usage(chunk.get("usageMetadata"))
         feedback = as_dict(chunk.get("promptFeedback"))
         if feedback.get("blockReason"):

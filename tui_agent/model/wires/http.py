@@ -21,7 +21,8 @@ import httpcore  # noqa: F401 - and httpx this one with its first client
 import httpx
 
 from tui_agent.model.error_body import PAGE
-from tui_agent.model.errors import Failure, describe, wait_headers
+from tui_agent.model.error_facts import describe, wait_headers
+from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import ModelEvent, ReasoningDelta, TextDelta, ToolCallDelta
 from tui_agent.model.redaction import redact
 from tui_agent.model.route import Route

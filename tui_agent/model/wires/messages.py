@@ -351,20 +351,6 @@ _REASONS: dict[str, FinishReason] = {
 }
 _FULL = "model_context_window_exceeded"
 
-_STATUS = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
-"""The statuses Anthropic documents for its types of errors; an error within a stream has the type alone."""
-
 
 @dataclass(slots=True)
 class _Part:
@@ -417,14 +403,9 @@ class MessagesReader(Reader):
     def feed(self, event: str, data: str) -> list[ModelEvent]:  # noqa: PLR0911 - one arm per event
         if self.done or not data.strip():
             return []
-        value = parse(data)
+        value = parse(data, event)
         kind, index = value.get("type") or event, value.get("index")
         index = index if isinstance(index, int) else None
-        if kind == "error" or ("error" in value and not value.get("type")):
-            if self.finished:
-                return []
-            kind = as_text(as_dict(value.get("error")).get("type"))
-            raise WireFailure(Failure(data, status=_STATUS.get(kind)))
         match kind:
             case "message_start":
                 return self._begin(as_dict(value.get("message")))

@@ -82,10 +82,8 @@ class OllamaReader(Reader):
         self._calls: list[ToolCallReady] = []
         self._last: dict[str, Any] = {}
 
-    def feed(self, event: str, data: str) -> list[ModelEvent]:  # noqa: ARG002 - lines have no names
-        line = parse(data)
-        if line.get("error"):
-            raise WireFailure(Failure(json.dumps(line, ensure_ascii=False), line.get("status")))
+    def feed(self, event: str, data: str) -> list[ModelEvent]:
+        line = parse(data, event)
         if line.get("done"):
             self._last, self.finished, self.done = line, True, True
         message = as_dict(line.get("message"))

@@ -268,10 +268,8 @@ class CompactionReader(Reader):
 
     _document: Mapping[str, Any] = MappingProxyType({})
 
-    def feed(self, event: str, data: str) -> list[ModelEvent]:  # noqa: ARG002 - as readers are
-        self._document = parse(data)
-        if (error := self._document.get("error")) is not None:
-            raise _failure(self._document, error)
+    def feed(self, event: str, data: str) -> list[ModelEvent]:
+        self._document = parse(data, event)
         self.finished = True
         return []
 
@@ -350,7 +348,7 @@ class ResponsesReader(Reader):
         if data.strip() == "[DONE]":
             self.done = True
             return []
-        self._take(event, parse(data))
+        self._take(event, parse(data, event))
         out, self._out = self._out, []
         return out
 
@@ -401,11 +399,10 @@ class ResponsesReader(Reader):
         if isinstance(response, dict):
             status = kind.removeprefix("response.") if kind in _LAST else response.get("status")
             if status in ("failed", "cancelled"):
-                raise _failure(value, response.get("error") or {"message": f"The response was {status}."})
+                error = response.get("error") or {"message": f"The response was {status}."}
+                raise WireFailure(Failure(json.dumps({"error": error}, ensure_ascii=False)))
             if status in ("completed", "incomplete"):
                 self._take_response(response)
-        elif value.get("error") or kind == "error":
-            raise _failure(value, value.get("error") or value)
 
     def _take_response(self, response: dict[str, Any]) -> None:
         """Take the account of the whole answer, and from it all that did not come before."""
@@ -605,12 +602,3 @@ def _place(item: _Item, *, own_id: bool, **more: object) -> dict[str, Any]:
     if item.type == "message" and isinstance(whole.get("phase"), str):
         fields["phase"] = whole["phase"]
     return fields
-
-
-def _failure(event: Mapping[str, Any], error: object) -> WireFailure:
-    """Return the failure of an event: the provider's words, and its status and headers where it names them."""
-    fields = as_dict(error)
-    numbers = (fields.get("status"), fields.get("status_code"), fields.get("code"), event.get("status"))
-    status = next((n for n in numbers if isinstance(n, int) and 400 <= n < 600), None)
-    headers = {str(name).lower(): str(value) for name, value in as_dict(event.get("headers")).items()}
-    return WireFailure(Failure(json.dumps({"error": error}), status=status, headers=headers))

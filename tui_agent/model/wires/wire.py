@@ -12,8 +12,9 @@ from dataclasses import field, replace
 from typing import Any, Protocol, TypeGuard
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
-from tui_agent.json_text import loads
+from tui_agent.json_text import as_dict, loads
 from tui_agent.lazy import dataclass
+from tui_agent.model.error_body import is_error
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import ModelEvent, PromptProgress, UsageReport
 from tui_agent.model.route import Route
@@ -107,18 +108,23 @@ class Wire(Protocol):
     reader: Callable[[ModelRequest, Route], Reader]
 
 
-def parse(data: str) -> dict[str, Any]:
-    """Return the object an event's data is.
+def parse(data: str, event: str = "") -> dict[str, Any]:
+    """Return the object an event's data is. The only place that knows an error from a part of an answer.
 
     Raises:
-        WireFailure: it is none.
+        WireFailure: it is none, or an error, which is judged as one with a status of its own.
     """
     try:
         value = loads(data)
     except ValueError:
         value = None
+    if event == "error" and not isinstance(value, dict):
+        raise WireFailure(Failure(data))
     if not isinstance(value, dict):
         raise WireFailure(Failure(data[:300], cause="broken"))
+    if is_error(value, event):
+        headers = {str(name).lower(): str(said) for name, said in as_dict(value.get("headers")).items()}
+        raise WireFailure(Failure(data, headers=headers))
     return value
 
 

@@ -94,7 +94,7 @@ def marker_of(entry: Entry) -> str | None:  # noqa: PLR0911 - one arm per kind
         case PruneEntry():
             return f"{len(entry.targets)} old tool outputs cleared from the model's view"
         case ContextEditEntry():
-            return f"#{entry.target} {_EDITS[entry.action]}"
+            return f"#{entry.target} {_EDITS.get(entry.action, entry.note)}"
         case ModelChangeEntry():
             return f"Model: {entry.model}"
         case EffortChangeEntry():

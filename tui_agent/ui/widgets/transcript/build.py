@@ -117,6 +117,10 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
         case PruneEntry():
             return [_prune(entry, around)]
         case ContextEditEntry():
+            if entry.action == "leave_out":
+                return [
+                    MarkerBlock("context_edit", entry.note.capitalize(), rule="marker", actions=("restore", "jump"))
+                ]
             done = {"drop": "Dropped", "mask": "Masked", "pin": "Pinned", "restore": "Restored"}[entry.action]
             text = f"{done} #{entry.target} in the context"
             return [MarkerBlock("context_edit", text, rule="marker", actions=("undo", "jump"))]
@@ -255,6 +259,15 @@ def _summary_lines(
     if lines:
         yield Line()
         yield from body_lines(TextBody(sanitize.text("\n".join(lines)), "muted"), width)
+
+
+def _context_edit(entry: ContextEditEntry) -> Block:
+    if entry.action == "leave_out":
+        text = f"{entry.note[:1].upper()}{entry.note[1:]}"
+        return MarkerBlock("context_edit", sanitize.line(text), rule="marker", actions=("restore", "jump"))
+    done = {"drop": "Dropped", "mask": "Masked", "pin": "Pinned", "restore": "Restored"}[entry.action]
+    text = f"{done} #{entry.target} in the context"
+    return MarkerBlock("context_edit", text, rule="marker", actions=("undo", "jump"))
 
 
 def _prune(entry: PruneEntry, around: BuildContext) -> Block:

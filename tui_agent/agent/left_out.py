@@ -1,0 +1,26 @@
+"""The parts of a session that a provider refused, as edits of the context that leave them out."""
+
+from collections.abc import Iterator, Sequence
+
+from tui_agent.context.tokens import images_of
+from tui_agent.model.protocol import PartLeftOut
+from tui_agent.session.entries import REASONING, AssistantEntry, ContextEditEntry, Entry
+from tui_agent.session.path_queries import newest
+
+
+def edits_without(path: Sequence[Entry], refused: PartLeftOut) -> Iterator[ContextEditEntry]:
+    """Yield the edits that leave the refused parts of a path out of later requests."""
+    for entry in path if refused.blobs else ():
+        images = [image for image in images_of(entry) if image.blob in refused.blobs]
+        if images:
+            names = ", ".join(image.path or image.mime for image in images)
+            yield ContextEditEntry(
+                target=entry.id,
+                action="leave_out",
+                parts=tuple(image.blob for image in images),
+                note=f"picture {names} taken out: the provider can't read it",
+            )
+    answer = newest(path, AssistantEntry) if refused.reasoning else None
+    if answer is not None:
+        note = f"reasoning up to #{answer.id} taken out: the provider refuses it"
+        yield ContextEditEntry(target=answer.id, action="leave_out", parts=(REASONING,), note=note)

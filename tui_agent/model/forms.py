@@ -1,0 +1,418 @@
+"""The form a server takes requests in, and the next form to try after a refusal. Pure.
+
+What a server can't take for good is its ``ServerForm``, which is remembered. What is wrong with a single request, or
+with a part of its session, is left out of that request alone.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
+from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.model.error_body import ErrorBody
+from tui_agent.model.providers import WireName
+from tui_agent.model.refusals import Part, Refusal, is_about_reasoning_field
+from tui_agent.session.entries import ToolSchema
+
+MAX_TRIES = 3
+"""Times one request is sent, each time in another form."""
+SHORT_ID_CHARS = 9
+"""Characters of the shortest ids of calls, which are letters and digits only (Mistral)."""
+LEFT_OUT_IMAGE = "[image: left out, the provider can't read it]"
+_ACKNOWLEDGED = "[…]"
+"""An answer between two messages of the user, for servers that insist on alternating roles."""
+_DEFAULT_ID_CHARS = 40
+"""Characters of ids that OpenAI's chat completions take, for servers that don't say how many they do."""
+_PLACE = LazyPattern(r"(?:messages|input|contents)[\[.]\d+\]?(?:[.\[]\w+\]?)*")
+_STEP = LazyPattern(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What is done after a part was refused: for the documentation, and a sentence for the user."""
+
+    tried: str
+    kept: Literal["server", "session", "request"]
+    """What holds it: it is remembered for the server, an entry of the session, or this request alone."""
+    said: str
+
+
+REMEDIES: Mapping[Part, Remedy] = {
+    Part.FORMAT: Remedy(
+        "the address is spoken to in chat completions",
+        "server",
+        "{name} has no Responses: it is spoken to in chat completions.",
+    ),
+    Part.ROLES: Remedy(
+        "messages of one role are sent as one, with an answer between a result and the user; "
+        "then the system text begins the first message",
+        "server",
+        "{name} wants roles to alternate: messages of one role are sent as one.",
+    ),
+    Part.SYSTEM: Remedy(
+        "the system text begins the first message of the user",
+        "server",
+        "{name} takes no system messages: their text begins the first message.",
+    ),
+    Part.PICTURES: Remedy(
+        "no pictures: a note stands for each",
+        "server",
+        "{name} takes no pictures with this model: notes stand for them.",
+    ),
+    Part.PICTURE: Remedy(
+        "without the picture whose place is named, or those since the last answer; then without any",
+        "session",
+        "{name} can't read a picture: it is taken out.",
+    ),
+    Part.TOOL: Remedy(
+        "the tool's parameters by name and type only; then without the tool",
+        "server",
+        "{name} refuses the schema of a tool: it is sent in a plain form or left out.",
+    ),
+    Part.CACHE_MARKS: Remedy("no cache marks", "server", "{name} takes no cache marks: requests go without."),
+    Part.CALL_IDS: Remedy(
+        "ids of calls of the named length, else 40 characters; then nine letters and digits",
+        "server",
+        "{name} takes only short ids of calls: they are cut.",
+    ),
+    Part.REASONING: Remedy(
+        "without the reasoning that is sent back; then without asking for any",
+        "session",
+        "{name} refuses the reasoning: the request goes without.",
+    ),
+    Part.FIELD: Remedy(
+        "without the named fields; then without any that can be left out",
+        "server",
+        "{name} doesn't know some fields of the request: they are left out.",
+    ),
+    Part.ROOM: Remedy(
+        "the longest answer that is named; where the prompt alone fits the window, without a limit of the answer",
+        "server",
+        "{name} gives shorter answers than were asked for: the limit is lowered.",
+    ),
+}
+"""What is tried when a provider refuses a part, in the order of ``docs/models.md``."""
+
+
+class ServerForm(BaseModel):
+    """What a server takes of one model's requests; the defaults are what most take."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    wire: WireName | None = None
+    """The format it is spoken to in instead of the one it doesn't have."""
+    roles: Literal["apart", "joined", "alternating"] = "apart"
+    """``joined``: messages of the user that follow each other are one. ``alternating``: and nothing of the user's
+    follows a result of a tool."""
+    system: bool = True
+    """Takes system messages; else their text begins the first message of the user."""
+    pictures: bool = True
+    cache_marks: bool = True
+    asks_reasoning: bool = True
+    """Can be asked for reasoning."""
+    takes_reasoning: bool = True
+    """Takes reasoning back."""
+    call_id_chars: int = 0
+    """The longest id of a call, 0 for any."""
+    answer_tokens: int = 0
+    """The longest answer it can be asked for, 0 for any."""
+    fields: tuple[str, ...] = ()
+    """Fields of the body it doesn't know."""
+    plain_tools: tuple[str, ...] = ()
+    """Tools whose parameters go by name and type only: ``name#digest of the schema``."""
+    without_tools: tuple[str, ...] = ()
+    """Tools that it refuses in any form."""
+
+    def lines(self) -> list[str]:
+        """Return what is sent otherwise, a line each."""
+        facts = {
+            f"spoken to in the format {self.wire}": self.wire is not None,
+            "messages of one role are sent as one": self.roles != "apart",
+            "system text begins the first message": not self.system,
+            "no pictures": not self.pictures,
+            "no cache marks": not self.cache_marks,
+            "not asked for reasoning": not self.asks_reasoning,
+            "no reasoning sent back": not self.takes_reasoning,
+            f"ids of calls cut to {self.call_id_chars} characters": self.call_id_chars > 0,
+            f"answers of at most {self.answer_tokens:,} tokens": self.answer_tokens > 0,
+            f"without the fields {', '.join(self.fields)}": bool(self.fields),
+            f"parameters simplified: {_tool_names(self.plain_tools)}": bool(self.plain_tools),
+            f"tools left out: {_tool_names(self.without_tools)}": bool(self.without_tools),
+        }
+        return [line for line, holds in facts.items() if holds]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The form of one attempt: the server's, and what this request alone goes without."""
+
+    form: ServerForm = field(default_factory=ServerForm)
+    fields: frozenset[str] = frozenset()
+    blobs: frozenset[str] = frozenset()
+    """Pictures that are left out."""
+    reasoning: bool = True
+    """Reasoning goes back, and is asked for."""
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Fields of the body that are left out."""
+        return self.fields | frozenset(self.form.fields)
+
+    @property
+    def with_reasoning(self) -> bool:
+        return self.reasoning and self.form.asks_reasoning
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request that was refused, as it was asked for: its shape, the body it was sent as, the error's body."""
+
+    request: ModelRequest
+    shape: Shape
+    sent: object
+    error: ErrorBody
+    optional: Sequence[str] = ()
+    """Fields that may be left out of the body."""
+    is_last_try: bool = False
+    """Whether the request goes out once more and then no more."""
+
+
+def next_shape(refused: Refused, refusal: Refusal) -> Shape | None:  # noqa: C901, PLR0911, PLR0912 - an arm per part
+    """Return the shape to try after a refusal; None where there is nothing left to change."""
+    now = refused.shape
+    form = now.form
+    match refusal.part:
+        case Part.FORMAT if form.wire is None:
+            return _learnt(now, wire="chat")
+        case Part.ROLES if form.roles != "alternating":
+            return _learnt(now, roles="alternating")
+        case Part.ROLES | Part.SYSTEM if form.system:
+            return _learnt(now, system=False, roles="joined" if form.roles == "apart" else form.roles)
+        case Part.SYSTEM if form.roles != "alternating":
+            return _learnt(now, roles="alternating")
+        case Part.PICTURES if form.pictures:
+            return _learnt(now, pictures=False)
+        case Part.PICTURE:
+            blobs = _pictures_out(refused)
+            return None if blobs == now.blobs else replace(now, blobs=blobs)
+        case Part.TOOL:
+            return _tools_mended(now, refusal.names, refused.request.tools)
+        case Part.CACHE_MARKS if form.cache_marks:
+            return _learnt(now, cache_marks=False)
+        case Part.CALL_IDS:
+            return _ids_shortened(now, refusal.number)
+        case Part.ROOM if refusal.number:
+            return _learnt(now, answer_tokens=refusal.number)
+        case Part.ROOM:
+            return replace(now, fields=now.fields | set(refusal.names))
+        case Part.FIELD:
+            # A server that refuses one after the other is strict: at last it is sent none of them.
+            names = tuple(refused.optional) if refused.is_last_try else refusal.names
+            return _learnt(now, fields=tuple(sorted({*form.fields, *names})))
+        case Part.REASONING:
+            return _reasoning_out(refused)
+        case _:
+            return None
+
+
+def shaped(request: ModelRequest, shape: Shape, *, call_id_chars: int = 0) -> ModelRequest:
+    """Return a request in a shape. ``call_id_chars`` is the longest id its provider is known to take, 0 for any."""
+    form = shape.form
+    messages: Sequence[Message] = request.messages
+    if shape.blobs or not form.pictures:
+        messages = [_without_pictures(message, None if not form.pictures else shape.blobs) for message in messages]
+    if not (shape.reasoning and form.takes_reasoning):
+        messages = [replace(message, reasoning=()) if message.reasoning else message for message in messages]
+    if not form.cache_marks:
+        messages = [replace(message, cache=False) for message in messages]
+    sizes = [size for size in (form.call_id_chars, call_id_chars) if size]
+    if sizes:
+        messages = _with_short_ids(messages, min(sizes))
+    if not form.system:
+        messages = _system_as_user(messages)
+    if form.roles != "apart":
+        messages = _joined(messages, alternating=form.roles == "alternating")
+    asked = request.max_output_tokens
+    if asked is not None and form.answer_tokens:
+        asked = min(asked, form.answer_tokens)
+    tools = request.tools
+    if form.plain_tools or form.without_tools:
+        tools = tuple(_plain(tool, form) for tool in tools if _key(tool) not in form.without_tools)
+    return replace(request, messages=tuple(messages), tools=tools, max_output_tokens=asked)
+
+
+def _learnt(now: Shape, **changes: Any) -> Shape | None:
+    form = now.form.model_copy(update=changes)
+    return None if form == now.form else replace(now, form=form)
+
+
+# -- roles --------------------------------------------------------------------------------------------------
+
+
+def _joined(messages: Sequence[Message], *, alternating: bool) -> list[Message]:
+    """Merge messages of one role that follow each other; alternating, an answer stands between result and user."""
+    merged: list[Message] = []
+    for message in messages:
+        last = merged[-1] if merged else None
+        if alternating and last is not None and last.role == "tool" and message.role == "user":
+            merged.append(Message("assistant", (ContentText(_ACKNOWLEDGED),)))
+        if last is None or message.role not in ("user", "assistant") or last.role != message.role or last.tool_calls:
+            merged.append(message)
+            continue
+        apart = (ContentText("\n\n"),) if last.content and message.content else ()
+        merged[-1] = replace(
+            message,
+            content=(*last.content, *apart, *message.content),
+            reasoning=(),
+            cache=last.cache or message.cache,
+            origin=(*last.origin, *message.origin),
+        )
+    return merged
+
+
+def _system_as_user(messages: Sequence[Message]) -> list[Message]:
+    return [replace(message, role="user") if message.role == "system" else message for message in messages]
+
+
+# -- calls --------------------------------------------------------------------------------------------------
+
+
+def _with_short_ids(messages: Sequence[Message], longest: int) -> list[Message]:
+    """Return messages whose calls go by ids that are short enough; those that fit stay."""
+    given = dict.fromkeys(call.call_id for message in messages for call in message.tool_calls)
+    kept = {call_id for call_id in given if _fits(call_id, longest)}
+    numbered = {call_id: f"c{number:08d}" for number, call_id in enumerate(given) if call_id not in kept}
+    ids = {call_id: short for call_id, short in numbered.items() if short not in kept}
+    return [_renamed(message, ids) for message in messages] if ids else list(messages)
+
+
+def _fits(call_id: str, longest: int) -> bool:
+    if longest <= SHORT_ID_CHARS:
+        return len(call_id) == SHORT_ID_CHARS and call_id.isascii() and call_id.isalnum()
+    return len(call_id) <= longest
+
+
+def _renamed(message: Message, ids: dict[str, str]) -> Message:
+    calls = tuple(replace(call, call_id=ids.get(call.call_id, call.call_id)) for call in message.tool_calls)
+    call_id = message.call_id
+    return replace(message, tool_calls=calls, call_id=ids.get(call_id, call_id) if call_id else call_id)
+
+
+def _ids_shortened(now: Shape, longest: int) -> Shape | None:
+    known = now.form.call_id_chars
+    wanted = longest or _DEFAULT_ID_CHARS
+    if known and wanted >= known:
+        wanted = SHORT_ID_CHARS
+    return _learnt(now, call_id_chars=wanted)
+
+
+# -- pictures -----------------------------------------------------------------------------------------------
+
+
+def _without_pictures(message: Message, blobs: frozenset[str] | None) -> Message:
+    """Return a message with a note where pictures were; ``blobs`` None takes all."""
+    if not any(isinstance(part, ImageRef) for part in message.content):
+        return message
+    parts = (
+        ContentText(LEFT_OUT_IMAGE) if isinstance(part, ImageRef) and (blobs is None or part.blob in blobs) else part
+        for part in message.content
+    )
+    return replace(message, content=tuple(parts))
+
+
+def _pictures_out(refused: Refused) -> frozenset[str]:
+    """Return the pictures to leave out: the one whose place is named, else those since the last answer, else all."""
+    now = refused.shape
+    request = refused.request
+    every = [part.blob for message in request.messages for part in message.content if isinstance(part, ImageRef)]
+    named = _picture_at(refused)
+    if named and named not in now.blobs:
+        return now.blobs | {named}
+    answered = max((at for at, message in enumerate(request.messages) if message.role == "assistant"), default=-1)
+    newest = {
+        part.blob
+        for message in request.messages[answered + 1 :]
+        for part in message.content
+        if isinstance(part, ImageRef)
+    }
+    return now.blobs | newest if newest - now.blobs else frozenset(every)
+
+
+def _picture_at(refused: Refused) -> str:
+    """Return the picture at a place that a refusal names: ``messages.1.content.0.image``; "" where there is none."""
+    import base64
+
+    match = _PLACE.search(refused.error.judged)
+    if match is None:
+        return ""
+    value = refused.sent
+    for step in _STEP.findall(match[0]):
+        if isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        elif isinstance(value, dict) and step in value:
+            value = value[step]
+    if isinstance(value, list) or (isinstance(value, dict) and "role" in value):
+        return ""
+    held = json.dumps(value)
+    found = (blob for blob, data in refused.request.blobs.items() if base64.b64encode(data).decode("ascii") in held)
+    return next(found, "")
+
+
+# -- tools --------------------------------------------------------------------------------------------------
+
+
+def _key(tool: ToolSchema) -> str:
+    """Return a tool's name with a digest of its schema: one that is mended by its maker is tried again."""
+    schema = json.dumps(tool.parameters, sort_keys=True, default=str)
+    return f"{tool.name}#{hashlib.sha256(schema.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def _tool_names(keys: Sequence[str]) -> str:
+    return ", ".join(key.rpartition("#")[0] for key in keys)
+
+
+def _tools_mended(now: Shape, names: Sequence[str], tools: Sequence[ToolSchema]) -> Shape | None:
+    """Simplify the parameters of refused tools; leave those out that were refused simplified."""
+    refused = [_key(tool) for tool in tools if tool.name in names]
+    again = [key for key in refused if key in now.form.plain_tools]
+    if len(refused) == len(tools) and again:
+        return None  # no tool is named, and without any nothing can be done
+    if again:
+        return _learnt(now, without_tools=tuple(sorted({*now.form.without_tools, *again})))
+    return _learnt(now, plain_tools=tuple(sorted({*now.form.plain_tools, *refused})))
+
+
+def _plain(tool: ToolSchema, form: ServerForm) -> ToolSchema:
+    if _key(tool) not in form.plain_tools:
+        return tool
+    properties = tool.parameters.get("properties")
+    given = properties if isinstance(properties, dict) else {}
+    plain = {name: _plain_property(value) for name, value in given.items()}
+    return tool.model_copy(update={"parameters": {"type": "object", "properties": plain}})
+
+
+def _plain_property(value: object) -> dict[str, Any]:
+    said = value if isinstance(value, dict) else {}
+    kind = said.get("type") if said.get("type") in ("string", "number", "integer", "boolean") else "string"
+    about = said.get("description")
+    return {"type": kind, **({"description": about} if isinstance(about, str) else {})}
+
+
+# -- reasoning ----------------------------------------------------------------------------------------------
+
+
+def _reasoning_out(refused: Refused) -> Shape | None:
+    """Send no reasoning back, then don't ask for any. A server that doesn't know the field is sent none again."""
+    now = refused.shape
+    has_any = any(message.reasoning for message in refused.request.messages)
+    is_sent = has_any and now.reasoning and now.form.takes_reasoning
+    if is_sent and is_about_reasoning_field(refused.error):
+        return _learnt(now, takes_reasoning=False)
+    if is_sent:
+        return replace(now, reasoning=False)
+    return _learnt(now, asks_reasoning=False)

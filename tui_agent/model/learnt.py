@@ -1,0 +1,76 @@
+"""The facts learnt of models by using them, kept in one small JSON file beside the sessions.
+
+They are calibrations of token estimates, windows that providers named when they refused a request, and the form of
+requests that each server takes.
+"""
+
+import json
+import logging
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tui_agent.files.atomic import write_atomically
+from tui_agent.model.forms import ServerForm
+
+log = logging.getLogger(__name__)
+
+
+class LearntModels(BaseModel):
+    """The content of the file, by model. Windows are tokens."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    token_sizes: dict[str, dict[str, float]] = Field(default_factory=dict)
+    """Tokens that one counted token stands for, by class of characters."""
+    windows: dict[str, int] = Field(default_factory=dict)
+    contradicted: dict[str, int] = Field(default_factory=dict)
+    """The window known when another was learnt. A server that names another now has changed."""
+    forms: dict[str, ServerForm] = Field(default_factory=dict)
+    """What servers take of requests, where that is not what most take."""
+    alternating: tuple[str, ...] = Field(default=(), exclude=True)
+    """Models whose servers want alternating roles, in files from before there were forms."""
+
+
+class LearntFacts:
+    """The file. ``path`` None keeps the facts in memory only."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self.models = _load(path)
+
+    def form(self, served: str) -> ServerForm:
+        """Return the form that the server of a model takes; ``served`` is the model where it is served."""
+        return self.models.forms.get(served) or ServerForm()
+
+    def keep_form(self, served: str, form: ServerForm) -> None:
+        self.models.forms[served] = form
+        self.save()
+
+    def forget_form(self, served: str) -> bool:
+        """Forget what a server refused; returns whether anything was known."""
+        known = self.models.forms.pop(served, None)
+        if known is not None:
+            self.save()
+        return known is not None
+
+    def save(self) -> None:
+        if self._path is None:
+            return
+        try:
+            write_atomically(self._path, self.models.model_dump_json(indent=1).encode(), mode=0o600)
+        except OSError as error:
+            log.warning("what was learnt about models is not kept: %s", error)
+
+
+def _load(path: Path | None) -> LearntModels:
+    if path is None or not path.is_file():
+        return LearntModels()
+    try:
+        models = LearntModels.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, ValidationError) as error:
+        log.warning("what was learnt about models cannot be read and starts anew: %s", error)
+        return LearntModels()
+    for served in models.alternating:
+        models.forms.setdefault(served, ServerForm(roles="alternating"))
+    return models

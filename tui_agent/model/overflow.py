@@ -1,0 +1,160 @@
+"""Finds out from a provider's words that a request doesn't fit the context window, and how large both are.
+
+The texts are those of the providers' own APIs, collected from their documentation and from public reports; the tests
+hold one of each.
+"""
+
+import re
+
+from tui_agent.lazy import LazyPattern, dataclass
+
+_NUMBER = r"(\d[\d,_]*)"
+
+_TEXTS = (
+    (r"prompt is too long", "Anthropic; Fireworks"),
+    (r"exceed context limit", "Anthropic, with the answer: stackblitz/bolt.new#7418"),
+    (r"prompt too long", "Ollama"),
+    (r"input is too long", "Bedrock; Kiro: hank9999/kiro.rs#67"),
+    (r"exceeds? (?:the |this |its )?(?:model'?s )?(?:maximum )?context (?:window|length|limit|size)", "OpenAI"),
+    (r"exceeds the available context size|exceed_context_size", "llama.cpp"),
+    (r"context[_ ](?:length|window)[_ ]exceed", "OpenAI's code; MiniMax"),
+    (r"context size has been exceeded|greater than the context length", "LM Studio"),
+    (r"input token count.{0,40}exceeds", "Google: arkavo-org/arkavo-edge#371"),
+    (r"maximum (?:prompt|context|input|model) (?:length|window|size|limit)", "xAI; OpenAI; OpenRouter; vLLM"),
+    (r"context length is only \d+", "vLLM: agentscope-ai/AgentTeams#346"),
+    (r"maximum allowed input length", "GLM's hosts: mario-andreschak/FLUJO#291"),
+    (r"input length \d+ exceeds the maximum length", "Volcengine Ark: langgenius/dify#32221"),
+    (r"range of input length should be", "DashScope: QwenLM/qwen-code#98"),
+    (r"reduce the length of (?:the|your) (?:messages|prompt|input)", "Groq"),
+    (r"reduce the length of either one", "OpenRouter"),
+    (r"longer than the model'?s context", "Ollama"),
+    (r"too large for model with \d", "Mistral"),
+    (r"exceed(?:s|ed) (?:the )?model token limit", "Kimi"),
+    (r"(?:prompt|input) tokens? exceed", "Azure"),
+    (r"token count of \d+ exceeds the limit", "GitHub Copilot"),
+    (r"prompt exceeds max", "Z.ai"),
+    (r"`?inputs`? tokens \+ `?max_new_tokens|`?inputs`? must have less than", "Together; Hugging Face"),
+    (r"current length is \d+ while limit is", "Cerebras"),
+    (r"too many (?:input )?tokens", "Cohere; Bedrock's throttle begins alike"),
+    (r"token limit exceeded", "Kimi"),
+    (r"model_context_window_exceeded", "Anthropic; Z.ai"),
+    (
+        r"request_too_large|request (?:entity )?too large|payload too large|content too large",
+        "Anthropic; RFC 9110, 413",
+    ),
+)
+"""Texts of an overflow, and who says it or where it was reported."""
+
+_OVERFLOW = LazyPattern("|".join(text for text, _source in _TEXTS), re.IGNORECASE)
+
+_RATE = LazyPattern(
+    r"rate.?limit|per.?minute|per.?day|\bTP[MD]\b|\bquota\b|too many requests|throttl|wait before|try again later"
+    r"|(?:try again|retry) (?:in|after) \d",
+    re.IGNORECASE,
+)
+
+_PER_MINUTE = LazyPattern(rf"limit:? {_NUMBER}.{{0,40}}?requested:? {_NUMBER}", re.IGNORECASE | re.DOTALL)
+
+_WINDOW = tuple(
+    LazyPattern(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"> {_NUMBER} maximum",
+        rf"exceed context limit: [\d,_]+ \+ [\d,_]+ > {_NUMBER}",
+        rf"maximum number of tokens allowed \(?{_NUMBER}",
+        rf"maximum (?:context|prompt|model|input) (?:length|window|size)\D{{0,12}}{_NUMBER}",
+        rf"too large for model with {_NUMBER}",
+        rf"must be <= {_NUMBER}",
+        rf"must have less than {_NUMBER}",
+        rf"n_ctx\W+{_NUMBER}",
+        rf"context size \({_NUMBER} tokens",
+        rf"cannot exceed {_NUMBER}",
+        rf"while limit is {_NUMBER}",
+        rf"token limit:? {_NUMBER}",
+        rf"exceeds the limit of {_NUMBER}",
+        rf"configured limit of {_NUMBER}",
+        rf"range of input length should be \[\d+, ?{_NUMBER}\]",
+        rf"exceeds the maximum (?:length|allowed input length of) {_NUMBER}",
+        rf"context length is only {_NUMBER}",
+    )
+)
+
+_SENT = tuple(
+    LazyPattern(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\({_NUMBER} (?:in the messages|of text input|in your prompt)",
+        rf"{_NUMBER} tokens > \d",
+        rf"exceed context limit: {_NUMBER} \+",
+        rf"token count \(?{_NUMBER}",
+        rf"(?:prompt|request) contains {_NUMBER}",
+        rf"request \({_NUMBER} tokens",
+        rf"n_keep\W+{_NUMBER}",
+        rf"n_prompt_tokens\W+{_NUMBER}",
+        rf"has {_NUMBER} input tokens",
+        rf"given: {_NUMBER}",
+        rf"received {_NUMBER}",
+        rf"current length is {_NUMBER}",
+        rf"requested: {_NUMBER}",
+        rf"token count of {_NUMBER}",
+        rf"input length {_NUMBER} exceeds",
+        rf"too long: {_NUMBER}",
+        rf"resulted in {_NUMBER}",
+        rf"requested (?:about )?{_NUMBER}",
+    )
+)
+
+_ANSWER = LazyPattern(
+    rf"{_NUMBER} (?:in the (?:completion|output)|of (?:the )?output)|max_(?:new_)?tokens\W+{_NUMBER}", re.IGNORECASE
+)
+"""The room for the answer, which some providers add to the tokens sent."""
+_TOOLS = LazyPattern(rf"{_NUMBER} of tool input", re.IGNORECASE)
+
+_SMALLEST_WINDOW = 256
+"""A number below it is not a window: some texts name the excess instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """The request doesn't fit. ``window`` and ``sent`` are tokens, when the provider named them.
+
+    ``per_minute`` is the account's limit of tokens per minute when that, not the window, is too small.
+    """
+
+    window: int | None = None
+    sent: int | None = None
+    per_minute: int | None = None
+
+
+def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> Overflow | None:
+    """Return the overflow a provider's error describes, None when it describes something else.
+
+    ``throttled``: status or code say that the provider limits the rate, whatever the words are.
+    """
+    if throttled or status == 429 or _RATE.search(text):
+        match = _PER_MINUTE.search(text)
+        if match is None:
+            return None
+        limit, requested = _int(match[1]), _int(match[2])
+        return Overflow(None, requested, limit) if limit and requested > limit else None
+    if not _OVERFLOW.search(text):
+        # A request too large by bytes (mostly images) fails for the same reason and is helped by the same cure.
+        return Overflow() if status == 413 else None
+    sizes = (_int(match[1]) for pattern in _WINDOW if (match := pattern.search(text)))
+    window = next(sizes, None)
+    return Overflow(window if window and window >= _SMALLEST_WINDOW else None, _sent(text))
+
+
+def _sent(text: str) -> int | None:
+    """Return the tokens of the request alone, as far as the text names them."""
+    for place, pattern in enumerate(_SENT):
+        if match := pattern.search(text):
+            sent = _int(match[1])
+            if place == 0:
+                tools = _TOOLS.search(text)
+                return sent + (_int(tools[1]) if tools else 0)
+            answer = _ANSWER.search(text) if "requested" in match[0].lower() else None
+            return sent - _int(answer[1] or answer[2]) if answer else sent
+    return None
+
+
+def _int(text: str) -> int:
+    return int(text.replace(",", "").replace("_", ""))

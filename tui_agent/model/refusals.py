@@ -1,0 +1,237 @@
+"""Finds the part of a request that a provider refuses, from its whole error body.
+
+The words are the providers' own: from their documentation, chat templates and public reports; the tests hold one of
+each. ``forms`` says how the request goes out once more.
+"""
+
+import re
+from dataclasses import field
+from enum import StrEnum
+
+from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.model.error_body import ErrorBody
+from tui_agent.model.protocol import ErrorKind, ModelError
+
+
+class Part(StrEnum):
+    """A part of a request that can be sent in another form or left out."""
+
+    FORMAT = "format"
+    ROLES = "order of roles"
+    SYSTEM = "system role"
+    PICTURES = "pictures"
+    PICTURE = "a picture"
+    TOOL = "schema of a tool"
+    CACHE_MARKS = "cache marks"
+    CALL_IDS = "call ids"
+    REASONING = "reasoning"
+    FIELD = "optional field"
+    ROOM = "room of the answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The refused part. ``names`` are tools, fields or places in the request, ``number`` is a size that is taken."""
+
+    part: Part
+    names: tuple[str, ...] = ()
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The parts that a refused request had, as far as they can be left out."""
+
+    optional: tuple[str, ...] = ()
+    """Fields of the body without which it means the same."""
+    tools: tuple[str, ...] = ()
+    blobs: frozenset[str] = field(default_factory=frozenset)
+    """Its pictures."""
+    answer_tokens: int = 0
+    """The longest answer that was asked for."""
+    has_effort: bool = False
+    can_change_format: bool = False
+    """The address may have chat completions, though not the format it was asked in."""
+
+
+_JUDGED = {ErrorKind.INVALID_REQUEST, ErrorKind.NOT_FOUND, ErrorKind.UNKNOWN, ErrorKind.CONTEXT_OVERFLOW}
+_NO_SUCH_PATH = {404, 405, 501}
+_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens"})
+
+_NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
+    (
+        Part.CALL_IDS,  # OpenAI; Mistral; Anthropic; Responses
+        LazyPattern(
+            r"(?:tool_?calls?\b.{0,12}\bid|tool_?use_id|tool_use\.id|call_id|tool call id)\b.{0,160}?"
+            r"(?:too long|maximum length|at most \d+|must be|should match|pattern|length of \d+)",
+            re.IGNORECASE | re.DOTALL,
+        ),
+    ),
+    (
+        Part.CACHE_MARKS,  # Anthropic, Bedrock and gateways before them
+        LazyPattern(r"cache_control|cache_?point|maximum of \d+ (?:cache )?blocks", re.IGNORECASE),
+    ),
+    (
+        Part.TOOL,  # OpenAI; Anthropic; Google; llama.cpp; xAI
+        LazyPattern(
+            r"schema for (?:function|tool)|invalid_?function_?parameters|input_schema"
+            r"|tools?[\[.]\d+\]?[.\[].{0,80}(?:schema|parameters|propert|function)"
+            r"|function_?declarations\[|(?:schema|grammar).{0,60}(?:unsupported|unrecogni[sz]ed|invalid|fail|error)"
+            r"|(?:fail|unable|error|invalid|unsupported).{0,40}\b(?:json[ _-]?)?(?:schema|grammar)\b",
+            re.IGNORECASE | re.DOTALL,
+        ),
+    ),
+    (
+        Part.PICTURES,  # OpenRouter; llama.cpp; DeepSeek; OpenAI; vLLM; Ollama
+        LazyPattern(
+            r"(?:not|n't|no endpoints found that) support.{0,20}(?:image|vision|picture|multi-?modal)"
+            r"|(?:image|vision|multi-?modal)(?:_url)?\W{0,3}(?:inputs?|content)?\W{0,3}"
+            r"(?:is|are) (?:not (?:supported|enabled|available|allowed)|only supported by|unsupported)"
+            r"|mmproj|unknown variant .?image_url|not a multi-?modal model|image_url is only supported"
+            r"|missing data required for image input|at most 0 image",
+            re.IGNORECASE | re.DOTALL,
+        ),
+    ),
+    (
+        Part.PICTURE,  # Anthropic; OpenAI; Google; Mistral; Bedrock; llama.cpp
+        LazyPattern(
+            r"(?:process|decode|load|parse|read|identify|open|download|fetch)\w* (?:\w+ ){0,3}(?:image|picture)"
+            r"|(?:image|picture)s?\b.{0,80}?(?:exceed|too (?:large|big|small|many)|invalid|corrupt|damaged|unsupported"
+            r"|not (?:valid|supported|a valid)|was specified using|could not|cannot|can't|failed|maximum|max allowed)"
+            r"|(?:invalid|unsupported|malformed|corrupt\w*|bad|too many)[ _](?:\w+[ _]){0,2}(?:image|picture)"
+            r"|invalid_?image|image_?parse|media_?type|mime_? ?type|invalid base64|base64.{0,30}invalid",
+            re.IGNORECASE | re.DOTALL,
+        ),
+    ),
+    (
+        Part.SYSTEM,  # Gemma's templates; Google; OpenAI; Qwen's templates
+        LazyPattern(
+            r"(?:system|developer)\W? (?:role|message|prompt|instruction)s?\b.{0,50}?"
+            r"(?:not (?:be )?(?:supported|allowed|enabled|permitted)|unsupported|n't|must be (?:at )?the begin)"
+            r"|(?:not|n't) support (?:the )?\W?(?:system|developer)\b"
+            r"|(?:unexpected|unknown|invalid|unsupported) role:? ?\W?(?:system|developer)"
+            r"|role \W?(?:system|developer)\W? .{0,20}(?:not|invalid|unknown|unsupported)"
+            r"|only user(?:,| and) assistant",
+            re.IGNORECASE | re.DOTALL,
+        ),
+    ),
+    (
+        Part.ROLES,  # Mistral's and Gemma's templates; Mistral; Anthropic; Perplexity; Cohere
+        LazyPattern(
+            r"\balternat(?:e|es|ing)\b|unexpected role \W?(?:user|assistant|tool)\W? after|invalid message order"
+            r"|(?:consecutive|multiple|two|successive)\W+(?:\w+\W+)?(?:user|assistant|messages?|roles?|turns?)\b"
+            r".{0,60}(?:not|role|row)|same role",
+            re.IGNORECASE | re.DOTALL,
+        ),
+    ),
+)
+"""Words that name a part whatever the status is, in the order they are looked for."""
+
+_REASONING = LazyPattern(r"thinking|signature|reasoning|encrypted[_ ]content|\brs_\w+", re.IGNORECASE)
+_WRONG_REASONING = LazyPattern(r"signature|encrypted[_ ]content|\brs_\w+", re.IGNORECASE)
+"""Something is wrong in the reasoning that went back."""
+_UNKNOWN_FIELD = LazyPattern(
+    r"extra inputs|not permitted|unknown|unrecogni[sz]ed|unexpected|unsupported|not supported|additional propert",
+    re.IGNORECASE,
+)
+_EFFORT = LazyPattern(r"reasoning[._]?effort", re.IGNORECASE)
+_VALUES = LazyPattern(r"(?:supported|allowed|invalid|permitted) values?|must be one of|expected one of", re.IGNORECASE)
+"""A field is known, but not its value."""
+_ANSWER_LIMIT = LazyPattern(
+    r"max(?:imum)?_?(?:completion|output|new)?_?tokens\b.{0,160}?"
+    r"(?:range|maximum|at most|less than|too (?:large|high|big)|> \d|exceed|<=)",
+    re.IGNORECASE | re.DOTALL,
+)
+_SIZE = LazyPattern(r"\d[\d,_]*")
+_ID_SIZE = LazyPattern(r"(?:maximum length|at most|length of|<=) (\d+)", re.IGNORECASE)
+_TOOL_PLACE = LazyPattern(r"(?:tools?|function_?declarations)(?:\[|\.)(\d+)", re.IGNORECASE)
+
+
+def named_part(body: ErrorBody) -> Part | None:
+    """Return the part that an error names, whatever its status is; None where only the request can tell."""
+    said = body.judged
+    return next((part for part, pattern in _NAMED if pattern.search(said)), None)
+
+
+def is_about_reasoning_field(body: ErrorBody) -> bool:
+    """Return whether a server doesn't know a field of reasoning, rather than finding fault with what is in it."""
+    return bool(_UNKNOWN_FIELD.search(body.judged))
+
+
+def find_refusal(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | None:
+    """Return the part of a request that was refused, None where none can be done without."""
+    if error.kind not in _JUDGED:
+        return None
+    if error.kind is ErrorKind.CONTEXT_OVERFLOW:
+        return _room_besides(error, sent)
+    if sent.can_change_format and error.status in _NO_SUCH_PATH:
+        return Refusal(Part.FORMAT)
+    said = body.judged
+    if sent.has_effort and _EFFORT.search(said) and _VALUES.search(said):
+        # The provider says which levels the model has: that is for whoever chose this one.
+        return None
+    return _answer_limit(said, sent) or _named(body, sent) or _of_request(error, said, sent)
+
+
+def _named(body: ErrorBody, sent: Sent) -> Refusal | None:
+    """Return the part that the words alone tell, if the request has it."""
+    said = body.judged
+    part = named_part(body)
+    if part is Part.TOOL and sent.tools:
+        return Refusal(part, _tools_named(said, sent.tools))
+    if part in (Part.PICTURE, Part.PICTURES) and sent.blobs:
+        return Refusal(part, (said,))
+    if part is Part.CALL_IDS:
+        size = _ID_SIZE.search(said)
+        return Refusal(part, number=int(size[1]) if size else 0)
+    return Refusal(part) if part in (Part.CACHE_MARKS, Part.SYSTEM, Part.ROLES) else None
+
+
+def _of_request(error: ModelError, said: str, sent: Sent) -> Refusal | None:
+    """Return the fields of the request that a refusal names, or its reasoning."""
+    if _WRONG_REASONING.search(said):
+        return Refusal(Part.REASONING)
+    if error.kind is ErrorKind.NOT_FOUND:
+        return None
+    if named := tuple(name for name in sent.optional if _names(said, name)):
+        return Refusal(Part.FIELD, named)
+    return Refusal(Part.REASONING) if _REASONING.search(said) else None
+
+
+def _room_besides(error: ModelError, sent: Sent) -> Refusal | None:
+    """Return the limit of the answer where the prompt alone fits the window."""
+    limits = tuple(name for name in sent.optional if name in _LIMITS)
+    fits = error.sent and error.window and error.sent < error.window
+    return Refusal(Part.ROOM, limits) if limits and fits else None
+
+
+def _answer_limit(said: str, sent: Sent) -> Refusal | None:
+    """Return the longest answer that the model gives, where a longer one was asked for and the refusal names it."""
+    match = _ANSWER_LIMIT.search(said)
+    if match is None or not sent.answer_tokens:
+        return None
+    numbers = (int(re.sub(r"\D", "", number)) for number in _SIZE.findall(said[match.start() :]))
+    taken = [number for number in numbers if 1 < number < sent.answer_tokens]
+    return Refusal(Part.ROOM, number=max(taken)) if taken else None
+
+
+def _tools_named(said: str, tools: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the tools that a refusal names, by name or by place; all of them where it names none."""
+    named = tuple(tool for tool in tools if re.search(rf"(?<![\w-]){re.escape(tool)}(?![\w-])", said))
+    marked = tuple(tool for tool in named if re.search(rf"[\"'`“‘]{re.escape(tool)}[\"'`”’]", said))
+    if marked or named:
+        return marked or named
+    places = [int(number) for number in _TOOL_PLACE.findall(said)]
+    # Google names the list of tools first, of which there is one.
+    place = next((number for number in reversed(places) if number < len(tools)), None)
+    return tools if place is None else (tools[place],)
+
+
+def _names(text: str, name: str) -> bool:
+    """Return whether a refusal names a field. A word that is no field's alone has to be marked as one."""
+    if "_" in name or "." in name:
+        words = name.split("_")
+        camel = words[0] + "".join(word.title() for word in words[1:])
+        return re.search(rf"(?<![\w.])(?:{re.escape(name)}|{re.escape(camel)})(?![\w.]*\w)", text) is not None
+    marked = rf"[\"'`]{name}[\"'`]|(?:parameter|field|argument|property|supplied)s?\W{{1,3}}{name}(?![\w.]*\w)"
+    return re.search(marked, text, re.IGNORECASE) is not None

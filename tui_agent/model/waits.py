@@ -1,0 +1,117 @@
+"""Waiting before a request is tried again: how long a provider asks for, and how long the program waits itself."""
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from tui_agent.lazy import LazyPattern
+from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.model.settings import RetrySettings
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PIECE = LazyPattern(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_DURATION = LazyPattern(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
+_IN_TEXT = LazyPattern(
+    r"(?:try again|retry|retrydelay|resets?)\W{0,5}(?:after|in|at)?\W{0,5}"
+    r"((?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+\b|\d+(?:\.\d+)? ?(?:s|sec|seconds?|min|minutes?|hours?|days?)\b)",
+    re.IGNORECASE,
+)
+_WORDS = LazyPattern(r" ?(s|m|h|d)(?:ec|econds?|in|inutes?|ours?|ays?)?$")
+
+_LIMITS = (
+    "x-ratelimit-{}-requests",
+    "x-ratelimit-{}-tokens",
+    "anthropic-ratelimit-requests-{}",
+    "anthropic-ratelimit-tokens-{}",
+    "anthropic-ratelimit-input-tokens-{}",
+    "anthropic-ratelimit-output-tokens-{}",
+    "x-ratelimit-{}",
+    "ratelimit-{}",
+)
+"""Headers of a limit: how much is "remaining" of it, and when the "reset" of it is."""
+
+_EPOCH = 1_000_000_000.0
+"""Plain numbers over it are moments, in seconds or milliseconds since the epoch, not spans."""
+
+
+def retry_after(headers: Mapping[str, str], text: str, *, now: float) -> float | None:
+    """Return the seconds to wait, None when nothing says so. ``now`` is seconds since the epoch."""
+    known = {name.lower(): value.strip() for name, value in headers.items()}
+    if (milliseconds := _number(known.get("retry-after-ms"))) is not None:
+        return max(0.0, milliseconds / 1000)
+    if (seconds := span(known.get("retry-after"), now=now)) is not None:
+        return seconds
+    reached = [limit for limit in _LIMITS if _number(known.get(limit.format("remaining"))) == 0]
+    resets = [span(known.get(limit.format("reset")), now=now) for limit in reached]
+    if waits := [wait for wait in resets if wait is not None]:
+        return max(waits)
+    match = _IN_TEXT.search(text)
+    return span(_WORDS.sub(r"\1", match[1].lower()), now=now) if match else None
+
+
+def span(value: str | None, *, now: float) -> float | None:
+    """Return the seconds a header's value means: a number, a moment, a date, or a duration like ``6m0s``."""
+    if not value:
+        return None
+    number = _number(value)
+    if number is not None:
+        if number > _EPOCH:
+            moment = number / 1000 if number > _EPOCH * 100 else number
+            return max(0.0, moment - now)
+        return max(0.0, number)
+    if _DURATION.fullmatch(value):
+        return sum(
+            float(amount) * _UNITS[unit] for amount, unit in (piece.groups() for piece in _PIECE.finditer(value))
+        )
+    for parse in (parsedate_to_datetime, datetime.fromisoformat):
+        with suppress(ValueError):
+            moment_of_date = parse(value)
+            zoned = moment_of_date if moment_of_date.tzinfo else moment_of_date.replace(tzinfo=UTC)
+            return max(0.0, zoned.timestamp() - now)
+    return None
+
+
+def spoken(seconds: float) -> str:
+    whole = max(1, round(seconds))
+    if whole < 100:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    if minutes < 100:
+        return f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if hours < 48 else f"{round(hours / 24)} days"
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = float(value) if value else None
+    except ValueError:
+        return None
+    return number if number is not None and abs(number) < 1e15 else None
+
+
+RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST})
+"""Failures that may pass on their own. Everything else fails the same way again."""
+
+LOADING_DELAY, LOADING_PATIENCE = 2.0, 900.0
+"""Seconds between two looks at a server that loads a model, and how long it may take."""
+
+
+def retry_delay(settings: RetrySettings, attempt: int, error: ModelError, random: Callable[[], float]) -> float | None:
+    """Return the seconds to wait after failed attempt number ``attempt`` (1 is the first), None to give up.
+
+    Exponential backoff with full jitter, so that programs that failed together don't come back together. ``random``
+    gives numbers from 0 to 1. A wait the provider named is never shortened, jitter adds to it; one longer than
+    ``max_retry_after`` ends the retrying: nobody waits an hour unasked.
+    """
+    if attempt >= settings.attempts or error.kind not in RETRIED:
+        return None
+    # Doubling further than this is over any cap and, far enough, over the range of a float.
+    backoff: float = min(settings.max_delay, settings.first_delay * 2 ** min(attempt - 1, 30))
+    if error.retry_after is None:
+        return random() * backoff
+    if error.retry_after > settings.max_retry_after:
+        return None
+    return error.retry_after + random() * min(settings.first_delay, backoff)
