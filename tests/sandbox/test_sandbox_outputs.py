@@ -15,7 +15,7 @@ pytestmark = needs_layer
 @pytest.fixture
 def box(plain: Contained) -> Contained:
     plain.git("init", "-q")
-    plain.file(".gitignore", "node_modules/\nbuild/\n*.log\n")
+    plain.file(".gitignore", "node_modules/\nbuild/\ncoverage/\n_build/\nout/\n.venv/\n*.log\n")
     plain.file("src/app.py", "print('app')\n")
     plain.git("add", ".")
     plain.file("node_modules/m/own.js", "one\n")

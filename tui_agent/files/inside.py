@@ -8,15 +8,15 @@ between a question and its answer: `directory` and its users follow no link on a
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""How a directory is opened that may not be a link."""
-_FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-"""Without ``O_NONBLOCK`` a pipe in a file's place would wait for a writer."""
+from tui_agent.files.descriptors import DIRECTORY, REGULAR, descend
+
+_FOLLOWED = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+"""How a file is opened that a link may lead to."""
 
 
 class OutsideError(OSError):
@@ -51,33 +51,9 @@ def open_inside(project: Path, path: Path) -> int:
     *folders, name = real.relative_to(root).parts or (".",)
     descriptor = descend(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), folders)
     try:
-        return os.open(name, _FILE | os.O_NOFOLLOW, dir_fd=descriptor)
+        return os.open(name, REGULAR, dir_fd=descriptor)
     finally:
         os.close(descriptor)
-
-
-def descend(descriptor: int, folders: Iterable[str], *, make: bool = False) -> int:
-    """Return a descriptor of a directory below another one, whose own descriptor is closed.
-
-    Raises:
-        OSError: it is not there, or a link is in the way (``ELOOP``, ``ENOTDIR``).
-    """
-    try:
-        for folder in folders:
-            try:
-                inner = os.open(folder, DIRECTORY, dir_fd=descriptor)
-            except FileNotFoundError:
-                if not make:
-                    raise
-                with suppress(FileExistsError):
-                    os.mkdir(folder, dir_fd=descriptor)
-                inner = os.open(folder, DIRECTORY, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = inner
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
 
 
 def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_result]:
@@ -86,7 +62,7 @@ def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_resu
     Raises:
         OSError: it can't be read, or it is no regular file.
     """
-    descriptor = os.open(path, _FILE)
+    descriptor = os.open(path, _FOLLOWED)
     try:
         return _read(descriptor, path, limit)
     finally:
@@ -96,7 +72,7 @@ def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_resu
 def read_regular(path: str | Path, limit: int) -> bytes | None:
     """Return the first bytes of a regular file; None for a link, for anything else, and where it can't be read."""
     try:
-        descriptor = os.open(path, _FILE | os.O_NOFOLLOW)
+        descriptor = os.open(path, REGULAR)
     except OSError:
         return None
     try:
@@ -133,7 +109,7 @@ def directory(path: Path) -> Iterator[int]:
 def open_file(path: Path) -> BinaryIO:
     """Open a file for reading. ``path`` is absolute and without links; one in the way is an OSError."""
     with directory(path.parent) as parent:
-        return os.fdopen(os.open(path.name, _FILE | os.O_NOFOLLOW, dir_fd=parent), "rb")
+        return os.fdopen(os.open(path.name, REGULAR, dir_fd=parent), "rb")
 
 
 def make_directories(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import fnmatch
 import os
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import PurePath
 
@@ -45,8 +46,9 @@ _PROTECTED = frozenset(
 )
 """Files other programs execute or obey later, in lower case: changed only when that very file was allowed."""
 
-BARE_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
-"""Entries that make git take a directory for a repository, whatever its name."""
+_BARE = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
+"""Entries that make git take a directory for a repository, whatever its name; in lower case, as some systems do."""
+_BARE_NAMES = _BARE[0] | _BARE[1]
 
 
 def is_sensitive(path: str | os.PathLike[str]) -> bool:
@@ -54,10 +56,23 @@ def is_sensitive(path: str | os.PathLike[str]) -> bool:
     return _sensitive_name(os.path.basename(path).lower())  # noqa: PTH119 - called for every search hit
 
 
+def is_bare_repository(names: Iterable[str]) -> bool:
+    """Whether git takes a directory with these entries for a repository, and obeys its settings."""
+    held = {name.casefold() for name in names if name.casefold() in _BARE_NAMES}
+    return any(needed <= held for needed in _BARE)
+
+
+def is_of_repository(name: str) -> bool:
+    """Whether an entry makes a repository of the directory it is in, or steers that."""
+    return name.casefold() in _BARE_NAMES or name.casefold() == "config"
+
+
 @lru_cache(maxsize=16_384)
 def is_repository(name: str) -> bool:
     """Whether some file system takes a name for a repository's data: case and invisible characters don't count."""
-    return "".join(filter(str.isascii, name)).casefold().rstrip(". ") in _REPOSITORIES
+    # Behind a colon Windows names a part of the file, ".git::$INDEX_ALLOCATION".
+    plain = "".join(filter(str.isascii, name)).casefold().partition(":")[0]
+    return plain.rstrip(". ") in _REPOSITORIES
 
 
 @lru_cache(maxsize=16_384)

@@ -4,6 +4,7 @@ Changes on a layer are judged before they are kept, those of places that a comma
 The refusals a failed command met are read from its output. Looks at files.
 """
 
+import contextlib
 import errno
 import os
 import re
@@ -14,13 +15,15 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from tui_agent.files.descriptors import PERMISSIONS, set_mode, state_at
 from tui_agent.files.ignore import IgnoreRules
+from tui_agent.files.inside import directory
 from tui_agent.files.own_git import tracked_files
-from tui_agent.files.sensitive import BARE_REPOSITORY, is_repository, is_sensitive, steers_programs
+from tui_agent.files.sensitive import is_bare_repository, is_repository, is_sensitive, steers_programs
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.path_checks import at_home, is_file, is_there
 from tui_agent.safe_text import one_line
-from tui_agent.sandbox.layer import ChangeKind, LayerChange, remove_tree
+from tui_agent.sandbox.layer import ChangeKind, LayerChange
 from tui_agent.sandbox.layout import Layout, MountKind
 from tui_agent.sandbox.plan import OWN_PLACES, unrestorable
 from tui_agent.sandbox.project_scan import (
@@ -28,9 +31,9 @@ from tui_agent.sandbox.project_scan import (
     NEVER_KEPT,
     PRODUCT_MAGIC,
     STEERING,
+    OutputState,
     ProjectScan,
     is_output_name,
-    is_special,
     look_into,
     steering_in,
 )
@@ -50,7 +53,7 @@ class ProjectFacts:
     def tracked(self) -> frozenset[str]:
         return tracked_files(self.root)
 
-    def ignored(self, path: str) -> bool:
+    def ignored(self, path: str, *, directory: bool = False) -> bool:
         rules, prefix = self._rules[""], ""
         *parents, name = path.split("/")
         for part in parents:
@@ -60,7 +63,7 @@ class ProjectFacts:
             if below not in self._rules:
                 self._rules[below] = rules.entering(self.root / below)
             rules, prefix = self._rules[below], f"{below}/"
-        return rules.ignored(str(self.root / f"{prefix}{name}"), directory=False)
+        return rules.ignored(str(self.root / f"{prefix}{name}"), directory=directory)
 
 
 @dataclass(slots=True)
@@ -81,14 +84,18 @@ class JudgedChanges:
 
 def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> JudgedChanges:
     """Decide about every change in a layer; ``view`` is the command's."""
-    judged = JudgedChanges()
+    judged, stays = JudgedChanges(), set[str]()
     for change in changes:
         path = PurePosixPath(change.path)
+        if change.kind is not ChangeKind.DELETED and not stays.isdisjoint(map(str, (path, *path.parents))):
+            continue  # what it would replace stays, and is named
         if change.output or (NEVER_KEPT.isdisjoint(path.parts) and path.suffix != ".pyc"):
             into, wanted = _judge(change, path, view, known)
             if into in {"outputs", "sources"} and (change.special or not _stays_inside(change, path, known)):
                 into = "lost"
             judged.wanted |= wanted
+            if change.kind is ChangeKind.DELETED and into not in {"outputs", "sources"}:
+                stays.add(change.path)
             if into is not None and (into == "lost" or not change.inside):
                 {"outputs": judged.outputs, "sources": judged.sources, "lost": judged.lost}[into].append(change)
     return judged
@@ -185,29 +192,26 @@ class WorkedOnItself:
     outputs: tuple[Path, ...]
     before: set[Path] = field(default_factory=set)
 
-    def look(self) -> tuple[set[Path], set[Path]]:
-        """Return the outputs in which files have names outside, and the paths that no command may leave behind."""
+    def look(self) -> OutputState:
         root = self.seen.root
-        linked, planted = look_into(root, self.outputs)
+        found = look_into(root, self.outputs)
         if self.project is not None:
-            planted |= look_into(root, [root], self.seen.outputs)[1]
+            whole = look_into(root, [root], self.seen.outputs)
+            found.planted |= whole.planted
+            found.parts |= whole.parts
         if self.grants.repository:
             repositories = (*self.seen.repositories, *self.seen.elsewhere)
-            planted |= {path for repository in repositories for path in steering_in(repository)}
-        return linked, planted
+            found.planted |= {path for repository in repositories for path in steering_in(repository)}
+        return found
 
     def tidied(self) -> list[str]:
-        """Remove files the command left for other programs to obey, and name new ones of the kind that stay.
+        """Set aside what the command left for other programs to obey, and name new files of the kind that stay.
 
         Where it may write to repositories, files that git checked out stay, and so do repositories that it made.
         """
         root, opened = self.seen.root, self.grants.protected | self.grants.write
-        new = {path for path in self.look()[1] - self.before if not any(map(path.is_relative_to, opened))}
-        modes = {path: path.lstat().st_mode for path in new}
-        if owners := [path for path, mode in modes.items() if stat.S_ISREG(mode) and is_special(mode)]:
-            for path in owners:
-                path.chmod(modes[path] & 0o777)
-            new &= self.look()[1]
+        new = {path for path in self.look().planted - self.before if not any(map(path.is_relative_to, opened))}
+        new = {path for path in new if not _is_its_owners_no_more(path) or steers_programs(path.name)}
         kept = set[Path]()
         if new and self.grants.repository:
             known = {path.parent for path in self.before} | {*self.seen.repositories, *self.seen.elsewhere}
@@ -215,12 +219,11 @@ class WorkedOnItself:
             new -= {path for path in new if path.name in STEERING and path.parent not in known}
             tracked = [Path(name) for name in tracked_files(root)]
             kept = {path for path in new if any(name.is_relative_to(path) for name in tracked)}
-            bare = {path for path in new if all(os.path.lexists(path.parent / name) for name in BARE_REPOSITORY)}
+            bare = {path for path in new if is_bare_repository(row.name for row in path.parent.iterdir())}
             kept |= {path for path in new if path.name not in STEERING and (path in bare or is_repository(path.name))}
-        for path in new - kept:
-            remove_tree(path)
+        aside = {path for path in new - kept if _set_aside(path)}
         rows = (
-            (new - kept, "Not kept, as other programs obey it or it leads outside: {}."),
+            (aside, "Not kept as it is, as other programs obey it or it leads outside: {}."),
             (kept, "New, and other programs obey it: {}. Tell the user to look at it."),
         )
         return [
@@ -228,6 +231,35 @@ class WorkedOnItself:
             for paths, text in rows
             if paths
         ]
+
+
+def _is_its_owners_no_more(path: Path) -> bool:
+    """Take from a file that it runs as its owner or group; returns whether it did."""
+    with contextlib.suppress(OSError), directory(path.parent) as parent:
+        state = state_at(parent, path.name)
+        if state is not None and stat.S_ISREG(state.st_mode) and state.st_mode & (stat.S_ISUID | stat.S_ISGID):
+            set_mode(parent, path.name, state.st_mode & PERMISSIONS)
+            return True
+    return False
+
+
+def _set_aside(path: Path) -> bool:
+    """Give a file or directory a name that no program obeys; links and pipes go. Returns whether there was one.
+
+    It may be the user's by now, who works in the same directories: nothing with content is ever removed.
+    """
+    with contextlib.suppress(OSError), directory(path.parent) as parent:
+        state = state_at(parent, path.name)
+        if state is None:
+            return False
+        if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode):
+            names = (f"{path.name}.not-kept{number or ''}" for number in range(1_000))
+            free = next(name for name in names if state_at(parent, name) is None)
+            os.rename(path.name, free, src_dir_fd=parent, dst_dir_fd=parent)
+        else:
+            os.unlink(path.name, dir_fd=parent)
+        return True
+    return False
 
 
 def _listed(names: Sequence[str], most: int = 5) -> str:

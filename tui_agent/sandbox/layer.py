@@ -9,27 +9,45 @@ its real path, and the changes are known without looking at anything else.
 import contextlib
 import errno
 import fcntl
-import filecmp
 import hashlib
 import os
-import shutil
+import secrets
 import stat
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
-from tui_agent.files.inside import DIRECTORY, descend
-from tui_agent.files.sensitive import BARE_REPOSITORY, steers_programs
+from tui_agent.files.descriptors import (
+    DIRECTORY,
+    PERMISSIONS,
+    descend,
+    entries,
+    make_directory,
+    open_beneath,
+    open_directory,
+    open_regular,
+    remove,
+    remove_tree,
+    set_mode,
+    state_at,
+)
+from tui_agent.files.sensitive import is_bare_repository, is_of_repository, steers_programs
 from tui_agent.lazy import dataclass
-from tui_agent.sandbox.project_scan import MAX_DEPTH, NEVER_KEPT, is_output_name, is_special
+from tui_agent.sandbox.project_scan import CACHE_DIRECTORIES, MAX_DEPTH, NEVER_KEPT, is_output_name, is_special
 
 _HEAD_BYTES = 16
+_PIECE = 1 << 18
 MAX_CHANGES = 200_000
 """Changes of one command that are looked at; a command that makes more has none of them kept."""
+
+
+IsIgnored = Callable[[str], bool]
+"""Tells whether git ignores a directory of the project."""
 
 
 class ChangeKind(Enum):
@@ -117,30 +135,6 @@ def make_own_directory(owner: object, parent: Path) -> Path:
     return place
 
 
-def remove_tree(place: Path) -> None:
-    """Remove a file or tree, with directories that nobody may enter: the kernel and commands leave such."""
-    if place.is_symlink() or not place.is_dir():
-        place.unlink(missing_ok=True)
-        return
-    with contextlib.suppress(RecursionError):
-        shutil.rmtree(place, ignore_errors=True)
-    # The rest is closed or nested too deeply: it is moved up, a directory at a time.
-    pending, numbers = [str(place)] if place.exists() else [], count()
-    while pending:
-        directory = pending.pop()
-        with contextlib.suppress(OSError):
-            os.chmod(directory, 0o700)  # noqa: PTH101 - as scandir names it
-            with os.scandir(directory) as rows:
-                for row in rows:
-                    if row.is_dir(follow_symlinks=False):
-                        os.chmod(row.path, 0o700)  # noqa: PTH101 - as above
-                        pending.append(f"{place}.{next(numbers)}")
-                        os.rename(row.path, pending[-1])  # noqa: PTH104 - as above
-                    else:
-                        os.unlink(row.path)  # noqa: PTH108 - as above
-            os.rmdir(directory)  # noqa: PTH106 - as above
-
-
 def make_layer(project: Path, parent: Path) -> Layer:
     """Make an empty layer for a command; raises OSError where there is no room for it."""
     parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -151,178 +145,253 @@ def make_layer(project: Path, parent: Path) -> Layer:
     return layer
 
 
-def changes_in(layer: Layer, outputs: frozenset[str]) -> list[LayerChange]:
+def changes_in(layer: Layer, outputs: frozenset[str], is_ignored: IsIgnored = lambda _path: False) -> list[LayerChange]:
     """Return the differences from the project; files only touched or copied don't count, except in outputs.
 
     A directory that is new in an output directory, or gone from it, is one change, so that the list stays short.
-    ``outputs`` are the project's output directories, relative to it.
+    ``outputs`` are the project's output directories, relative to it; ``is_ignored`` tells what git ignores.
 
     Raises:
         RecursionError: directories are nested too deeply to be looked into.
     """
-    # filecmp remembers files by size and time, which a command sets as it likes.
-    filecmp.clear_cache()
-    return list(islice(_changes(str(layer.upper), str(layer.project), "", outputs), MAX_CHANGES + 1))
+    with _opened(layer) as (root, upper):
+        place = _Place(upper, root, outputs=outputs, is_ignored=is_ignored)
+        return list(islice(_changes(place), MAX_CHANGES + 1))
 
 
-def _changes(
-    upper: str, lower: str, prefix: str, outputs: frozenset[str], *, output: bool = False, opaque: bool = False
-) -> Iterator[LayerChange]:
-    """Yield the changes below a directory of the layer, where the project has ``lower``, "" for no directory.
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A directory of the layer, and the project's at the same path: -1 for none. ``prefix`` is that path.
 
-    ``prefix`` is its path in the project. ``opaque``: it is in a directory that was recreated.
+    ``opaque``: it is in a directory that was recreated, ``output``: in one that is made again.
     """
-    if prefix.count("/") > MAX_DEPTH:
-        raise RecursionError(prefix)
-    try:
-        with os.scandir(upper) as scanned:
-            rows = sorted(scanned, key=lambda row: row.name)
-    except OSError:
-        return
-    opaque = opaque or _is_opaque(upper)
+
+    upper: int
+    lower: int
+    outputs: frozenset[str]
+    is_ignored: IsIgnored
+    prefix: str = ""
+    output: bool = False
+    opaque: bool = False
+
+
+def _changes(place: _Place) -> Iterator[LayerChange]:
+    """Yield the changes below a directory of the layer."""
+    if place.prefix.count("/") > MAX_DEPTH:
+        raise RecursionError(place.prefix)
+    rows = sorted(entries(place.upper), key=lambda row: row.name)
+    place = replace(place, opaque=place.opaque or _is_opaque(place.upper))
     names = {row.name for row in rows}
-    if lower and opaque:
-        yield from _deleted_beside(lower, names, prefix)
-    found = (change for row in rows for change in _change(row, lower, prefix, outputs, output=output, opaque=opaque))
-    if prefix and not names.isdisjoint(BARE_REPOSITORY):
-        missing = BARE_REPOSITORY - names
-        if not missing or (lower and not opaque and all(os.path.lexists(f"{lower}/{name}") for name in missing)):
-            found = (replace(change, repository=True) for change in found)
+    below = set[str]()
+    if place.lower >= 0:
+        below = {row.name for row in entries(place.lower)}
+        if place.opaque:
+            yield from _deleted_beside(place.lower, names, place.prefix)
+    found = (change for row in rows for change in _change(row, place))
+    if is_bare_repository(names | (below if not place.opaque else set())):
+        found = (_marked(change, place.prefix) for change in found)
     yield from found
 
 
-def _change(
-    row: "os.DirEntry[str]", lower: str, prefix: str, outputs: frozenset[str], *, output: bool, opaque: bool
-) -> Iterator[LayerChange]:
-    """Yield the changes to one directory entry and everything below it; the rest is as for ``_changes``."""
-    path, original = prefix + row.name, f"{lower}/{row.name}" if lower else ""
-    was, now = _state(original), row.stat(follow_symlinks=False)
-    made_again = output or path in outputs
+def _marked(change: LayerChange, prefix: str) -> LayerChange:
+    """Mark what makes a directory a repository; the rest of it may be the user's own work."""
+    name = change.path.removeprefix(prefix).partition("/")[0]
+    return replace(change, repository=True) if is_of_repository(name) else change
+
+
+def _change(row: "os.DirEntry[str]", place: _Place) -> Iterator[LayerChange]:
+    """Yield the changes to one directory entry and everything below it."""
+    path = place.prefix + row.name
+    was = state_at(place.lower, row.name) if place.lower >= 0 else None
+    now = state_at(place.upper, row.name)
+    if now is None:  # a job goes on
+        return
+    made_again = place.output or path in place.outputs
     if stat.S_ISCHR(now.st_mode) and now.st_rdev == 0:
         if was is not None:
-            yield from _gone(original, was, path, output=made_again)
+            yield from _gone(place.lower, row.name, was, path, output=made_again)
     elif stat.S_ISDIR(now.st_mode):
+        yield from _directory(row.name, was, replace(place, output=made_again))
+    else:
+        yield from _file(row.name, now, was, replace(place, output=made_again))
+
+
+def _directory(name: str, was: os.stat_result | None, place: _Place) -> Iterator[LayerChange]:
+    """Yield the changes to a directory of the layer, ``place`` is around it."""
+    path = place.prefix + name
+    try:
+        upper = open_directory(place.upper, name)
+    except OSError:
+        # What can't be looked into can't be judged.
+        yield LayerChange(path, ChangeKind.NEW, directory=True, output=place.output, special=True, inside=place.output)
+        return
+    lower = -1
+    try:
         was_directory = was is not None and stat.S_ISDIR(was.st_mode)
-        is_new = not was_directory or (made_again and (opaque or _is_opaque(row.path)))
+        is_new = not was_directory or (place.output and (place.opaque or _is_opaque(upper)))
         if was is not None and is_new:
-            yield from _gone(original, was, path, output=made_again)
-        named = row.name not in NEVER_KEPT and is_output_name(row.name, directory=True)
-        if is_new and (made_again or named):
-            yield from _whole(row.path, path)
+            yield from _gone(place.lower, name, was, path, output=place.output)
+        if is_new and (place.output or _is_made_again(path, name, place.is_ignored)):
+            yield from _whole(upper, path)
             return
         if is_new:
             yield LayerChange(path, ChangeKind.NEW, directory=True)
-        below = "" if is_new else original
-        yield from _changes(row.path, below, f"{path}/", outputs, output=made_again, opaque=opaque)
-    else:
-        yield from _file(row.path, now, original, was, path=path, output=made_again)
+        else:
+            lower = os.open(name, DIRECTORY, dir_fd=place.lower)
+        yield from _changes(replace(place, upper=upper, lower=lower, prefix=f"{path}/"))
+    finally:
+        os.close(upper)
+        if lower >= 0:
+            os.close(lower)
 
 
-def _whole(written: str, path: str) -> Iterator[LayerChange]:
+def _is_made_again(path: str, name: str, is_ignored: IsIgnored) -> bool:
+    if name in NEVER_KEPT or not is_output_name(name, directory=True):
+        return False
+    return name in CACHE_DIRECTORIES or is_ignored(path)
+
+
+def _whole(top: int, path: str) -> Iterator[LayerChange]:
     """Yield a new directory as one change, and the entries in it that must be judged separately."""
     yield LayerChange(path, ChangeKind.NEW, directory=True, whole=True, output=True)
-    pending = [(written, path)]
+    os.fchmod(top, os.fstat(top).st_mode & PERMISSIONS)
+    pending = [""]
     while pending:
-        directory, prefix = pending.pop()
-        if prefix.count("/") > MAX_DEPTH:
-            raise RecursionError(prefix)
-        mode = stat.S_IMODE(os.lstat(directory).st_mode)
-        if mode & stat.S_IRWXU != stat.S_IRWXU:
-            # A directory that can't be read could not be judged.
-            os.chmod(directory, mode | stat.S_IRWXU)  # noqa: PTH101 - as scandir names it
-        with os.scandir(directory) as scanned:
-            rows = list(scanned)
-        is_bare = {row.name for row in rows} >= BARE_REPOSITORY
-        for row in rows:
-            name = f"{prefix}/{row.name}"
-            now = row.stat(follow_symlinks=False)
-            is_directory = stat.S_ISDIR(now.st_mode)
-            if is_bare or steers_programs(row.name):
-                yield LayerChange(
-                    name, ChangeKind.NEW, directory=is_directory, output=True, inside=True, repository=is_bare
-                )
-            elif is_directory:
-                pending.append((row.path, name))
-            elif is_special(now.st_mode) or stat.S_ISLNK(now.st_mode):
-                yield LayerChange(
-                    name, ChangeKind.NEW, regular=False, output=True, inside=True, link=_target(row.path, now),
-                    special=is_special(now.st_mode),
-                )  # fmt: skip
+        inner = pending.pop()
+        if f"{path}/{inner}".count("/") > MAX_DEPTH:
+            raise RecursionError(path)
+        try:
+            directory = open_beneath(top, inner)
+        except OSError:
+            yield _unjudged(f"{path}/{inner}")
+            continue
+        try:
+            for change in _entries_of_whole(directory, f"{path}/{inner}/" if inner else f"{path}/"):
+                if change.directory and not change.inside:
+                    pending.append(change.path.removeprefix(f"{path}/"))
+                else:
+                    yield change
+        finally:
+            os.close(directory)
 
 
-def _target(written: str, now: os.stat_result) -> str | None:
-    return os.readlink(written) if stat.S_ISLNK(now.st_mode) else None  # noqa: PTH115 - as scandir names it
+def _unjudged(path: str) -> LayerChange:
+    """Return the change of a directory that can't be looked into."""
+    return LayerChange(path, ChangeKind.NEW, directory=True, output=True, special=True, inside=True)
 
 
-def _file(
-    written: str, now: os.stat_result, original: str, was: os.stat_result | None, *, path: str, output: bool
-) -> Iterator[LayerChange]:
+def _entries_of_whole(directory: int, prefix: str) -> Iterator[LayerChange]:
+    """Yield the entries to be judged separately, marked ``inside``, and the directories to be looked into."""
+    rows = entries(directory)
+    is_bare = is_bare_repository({row.name for row in rows})
+    for row in rows:
+        name, now = prefix + row.name, state_at(directory, row.name)
+        if now is None:
+            continue
+        is_directory = stat.S_ISDIR(now.st_mode)
+        repository = is_bare and is_of_repository(row.name)
+        if repository or steers_programs(row.name):
+            yield LayerChange(
+                name, ChangeKind.NEW, directory=is_directory, output=True, inside=True, repository=repository
+            )
+        elif is_directory:
+            wanted = now.st_mode & PERMISSIONS | stat.S_IRWXU
+            if stat.S_IMODE(now.st_mode) != wanted:
+                # One that can't be read could not be judged, and none runs what is made in it as its owner.
+                with contextlib.suppress(OSError):
+                    set_mode(directory, row.name, wanted)
+            yield LayerChange(name, ChangeKind.NEW, directory=True)
+        elif is_special(now) or stat.S_ISLNK(now.st_mode):
+            yield LayerChange(
+                name, ChangeKind.NEW, regular=False, output=True, inside=True, link=_target(directory, row.name, now),
+                special=is_special(now),
+            )  # fmt: skip
+
+
+def _target(parent: int, name: str, now: os.stat_result) -> str | None:
+    if not stat.S_ISLNK(now.st_mode):
+        return None
+    try:
+        return os.readlink(name, dir_fd=parent)
+    except OSError:  # a job goes on: it is something else by now
+        return "/"
+
+
+def _file(name: str, now: os.stat_result, was: os.stat_result | None, place: _Place) -> Iterator[LayerChange]:
     """Yield the change to a file. In outputs the time counts too: build tools compare times."""
-    regular = stat.S_ISREG(now.st_mode)
+    path, output, regular = place.prefix + name, place.output, stat.S_ISREG(now.st_mode)
     new = LayerChange(
-        path, ChangeKind.NEW, regular=regular, head=_head(written) if regular else b"", output=output,
-        link=_target(written, now), special=is_special(now.st_mode),
+        path, ChangeKind.NEW, regular=regular, head=_head(place.upper, name) if regular else b"", output=output,
+        link=_target(place.upper, name, now), special=is_special(now),
     )  # fmt: skip
     if was is None:
         yield new
     elif stat.S_ISDIR(was.st_mode):
-        yield from _gone(original, was, path, output=output)
+        yield from _gone(place.lower, name, was, path, output=output)
         yield new
-    elif (output and was.st_mtime_ns != now.st_mtime_ns) or not _same(original, was, written, now):
+    elif (output and was.st_mtime_ns != now.st_mtime_ns) or not _same(place, name, was, now):
         both = regular and stat.S_ISREG(was.st_mode)
-        head = _head(original) if both else b""
+        head = _head(place.lower, name) if both else b""
         yield replace(new, kind=ChangeKind.CHANGED, size=was.st_size, regular=both, head=head)
 
 
-def _gone(original: str, was: os.stat_result, path: str, *, output: bool = False) -> Iterator[LayerChange]:
-    """Yield the deletion of an entry; an output directory is one change."""
+def _gone(parent: int, name: str, was: os.stat_result, path: str, *, output: bool = False) -> Iterator[LayerChange]:
+    """Yield the deletion of an entry of a project's directory; an output directory is one change."""
     directory = stat.S_ISDIR(was.st_mode)
     if directory and not output:
-        yield from _deleted_beside(original, set(), f"{path}/")
+        with contextlib.suppress(OSError):
+            inner = os.open(name, DIRECTORY, dir_fd=parent)
+            try:
+                yield from _deleted_beside(inner, set(), f"{path}/")
+            finally:
+                os.close(inner)
     regular, whole = directory or stat.S_ISREG(was.st_mode), directory and output
     yield LayerChange(path, ChangeKind.DELETED, directory, was.st_size, regular, whole=whole, output=output)
 
 
-def _deleted_beside(lower: str, kept: set[str], prefix: str) -> Iterator[LayerChange]:
-    try:
-        with os.scandir(lower) as rows:
-            gone = sorted((row for row in rows if row.name not in kept), key=lambda row: row.name)
-    except OSError:
-        return
-    for row in gone:
-        yield from _gone(row.path, row.stat(follow_symlinks=False), prefix + row.name)
+def _deleted_beside(lower: int, kept: set[str], prefix: str) -> Iterator[LayerChange]:
+    for row in sorted((row for row in entries(lower) if row.name not in kept), key=lambda row: row.name):
+        was = state_at(lower, row.name)
+        if was is not None:
+            yield from _gone(lower, row.name, was, prefix + row.name)
 
 
-def _is_opaque(directory: str) -> bool:
+def _is_opaque(directory: int) -> bool:
     for name in ("user.overlay.opaque", "trusted.overlay.opaque"):
         with contextlib.suppress(OSError):
-            if os.getxattr(directory, name, follow_symlinks=False) == b"y":
+            if os.getxattr(directory, name) == b"y":
                 return True
     return False
 
 
-def _state(path: str) -> os.stat_result | None:
-    try:
-        return os.lstat(path)
-    except OSError:
-        return None
-
-
-def _same(original: str, was: os.stat_result, written: str, now: os.stat_result) -> bool:
+def _same(place: _Place, name: str, was: os.stat_result, now: os.stat_result) -> bool:
     if was.st_mode != now.st_mode or was.st_size != now.st_size:
         return False
     if stat.S_ISLNK(was.st_mode):
-        return os.readlink(original) == os.readlink(written)  # noqa: PTH115 - called for every file of a layer
+        return _target(place.lower, name, was) == _target(place.upper, name, now)
+    return stat.S_ISREG(was.st_mode) and (was.st_mtime_ns == now.st_mtime_ns or _same_content(place, name))
+
+
+def _same_content(place: _Place, name: str) -> bool:
+    """Whether a file has the same bytes in the layer and in the project."""
     try:
-        same_time = was.st_mtime_ns == now.st_mtime_ns
-        return stat.S_ISREG(was.st_mode) and (same_time or filecmp.cmp(original, written, shallow=False))
+        with _reading(place.lower, name) as one, _reading(place.upper, name) as other:
+            while data := one.read(_PIECE):
+                if data != other.read(_PIECE):
+                    return False
+            return not other.read(1)
     except OSError:
         return False
 
 
-def _head(path: str) -> bytes:
+def _reading(parent: int, name: str) -> BinaryIO:
+    descriptor, _state = open_regular(parent, name)
+    return os.fdopen(descriptor, "rb")
+
+
+def _head(parent: int, name: str) -> bytes:
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:  # noqa: PTH123 - as above
+        with _reading(parent, name) as file:
             return file.read(_HEAD_BYTES)
     except OSError:
         return b""
@@ -357,10 +426,7 @@ def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
     with _opened(layer) as (_root, upper):
         for change in changes:
             with _directory_of(upper, change.path) as (here, name):
-                if change.directory:
-                    shutil.rmtree(name, dir_fd=here)
-                else:
-                    os.unlink(name, dir_fd=here)
+                remove(here, name)
 
 
 @contextlib.contextmanager
@@ -388,7 +454,7 @@ def _delete(root: int, change: LayerChange) -> bool:
     try:
         with _directory_of(root, change.path) as (here, name):
             if change.whole:
-                shutil.rmtree(name, dir_fd=here)
+                remove(here, name)
             elif change.directory:
                 os.rmdir(name, dir_fd=here)
             else:
@@ -407,7 +473,7 @@ def _bring(root: int, upper: int, change: LayerChange, *, ended: bool = True) ->
             _directory_of(upper, change.path) as (there, _),
         ):
             if change.directory and not change.whole:
-                _make_like(there, here, name)
+                os.close(_make_like(there, here, name))
             elif ended:
                 _move(there, here, name)
             else:
@@ -417,14 +483,13 @@ def _bring(root: int, upper: int, change: LayerChange, *, ended: bool = True) ->
     return True
 
 
-def _make_like(there: int, here: int, name: str) -> None:
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(name, dir_fd=here)
-    os.chmod(name, stat.S_IMODE(os.stat(name, dir_fd=there, follow_symlinks=False).st_mode), dir_fd=here)
+def _make_like(there: int, here: int, name: str) -> int:
+    """Make a directory with the permissions that it has in the layer, and return its descriptor."""
+    return make_directory(here, name, os.stat(name, dir_fd=there, follow_symlinks=False).st_mode)
 
 
 def _move(there: int, here: int, name: str) -> None:
-    if is_special(os.stat(name, dir_fd=there, follow_symlinks=False).st_mode):
+    if is_special(os.stat(name, dir_fd=there, follow_symlinks=False)):
         raise OSError(errno.EINVAL, "neither a plain file, a link nor a directory", name)
     try:
         os.replace(name, name, src_dir_fd=there, dst_dir_fd=here)
@@ -441,28 +506,45 @@ def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
     if not ended and (waits or _is_copied(state, here, name)):
         return
     if stat.S_ISDIR(state.st_mode):
-        _make_like(there, here, name)
-        inner, outer = os.open(name, DIRECTORY, dir_fd=there), os.open(name, DIRECTORY, dir_fd=here)
+        inner = os.open(name, DIRECTORY, dir_fd=there)
+        outer = -1
         try:
-            for entry in os.listdir(inner):  # noqa: PTH208 - a descriptor
-                # To open a pipe would wait for whoever writes to it, for ever.
-                if not is_special(os.stat(entry, dir_fd=inner, follow_symlinks=False).st_mode):
-                    _copy(inner, outer, entry, ended=ended)
+            outer = _make_like(there, here, name)
+            for row in entries(inner):
+                now = state_at(inner, row.name)
+                if now is not None and not is_special(now):
+                    _copy(inner, outer, row.name, ended=ended)
         finally:
             os.close(inner)
-            os.close(outer)
+            if outer >= 0:
+                os.close(outer)
         return
-    beside = f".{name}.{os.getpid()}.part"
-    if stat.S_ISLNK(state.st_mode):
-        os.symlink(os.readlink(name, dir_fd=there), beside, dir_fd=here)
-    else:
-        source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=there)
-        target = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=here)
-        with open(source, "rb") as reading, open(target, "wb") as writing:  # noqa: PTH123 - descriptors
+    beside = f".{name[:100]}.{secrets.token_hex(6)}.part"
+    try:
+        if stat.S_ISLNK(state.st_mode):
+            os.symlink(os.readlink(name, dir_fd=there), beside, dir_fd=here)
+        else:
+            _copy_file(there, here, name, beside)
+        os.replace(beside, name, src_dir_fd=here, dst_dir_fd=here)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside, dir_fd=here)
+        raise
+
+
+def _copy_file(there: int, here: int, name: str, beside: str) -> None:
+    """Copy a file to a new one of another name, with its times and permissions."""
+    source, state = open_regular(there, name)
+    with os.fdopen(source, "rb") as reading:
+        if is_special(state):
+            raise OSError(errno.EINVAL, "neither a plain file, a link nor a directory", name)
+        target = os.open(
+            beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=here
+        )
+        with os.fdopen(target, "wb") as writing:
             _copy_data(reading.fileno(), writing.fileno(), state.st_size)
-            os.fchmod(writing.fileno(), stat.S_IMODE(state.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
+            os.fchmod(writing.fileno(), state.st_mode & PERMISSIONS)
             os.utime(writing.fileno(), ns=(state.st_atime_ns, state.st_mtime_ns))
-    os.replace(beside, name, src_dir_fd=here, dst_dir_fd=here)
 
 
 def _is_copied(state: os.stat_result, here: int, name: str) -> bool:

@@ -220,6 +220,11 @@ MIN_LANDLOCK = 3
 """Before this version files could be emptied that may not be written to."""
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+_OF_KERNEL = (
+    "cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems", "cmdline", "diskstats", "vmstat",
+    "swaps", "devices", "partitions", "interrupts", "crypto", "sys", "self",
+)  # fmt: skip
+"""What commands see of ``/proc``: the kernel and their first process. Others' command lines may hold passwords."""
 _STARTER = Path(__file__).with_name("landlock_start.py")
 
 
@@ -241,7 +246,7 @@ def landlock_grants(layout: Layout) -> list[tuple[str, str]]:
     """
     mounts = layout.ordered()
     found: list[tuple[str, str]] = [(name, "write") for name in _DEVICES if Path(name).exists()]
-    found.append(("/proc", "read"))
+    found += [(f"/proc/{name}", "read") for name in _OF_KERNEL if Path(f"/proc/{name}").exists()]
     for mount in mounts:
         if mount.put is MountKind.PRIVATE:
             found.append((str(mount.source), "write"))

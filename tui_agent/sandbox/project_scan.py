@@ -9,14 +9,23 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
+from tui_agent.files.descriptors import entries, open_beneath, state_at
 from tui_agent.files.ignore import IgnoreRules
+from tui_agent.files.inside import directory as opened_directory
 from tui_agent.files.inside import read_regular
 from tui_agent.files.own_git import tracked_files
 from tui_agent.files.secret_files import is_data, may_hold_secret
-from tui_agent.files.sensitive import BARE_REPOSITORY, is_repository, is_sensitive, steers_programs
+from tui_agent.files.sensitive import (
+    is_bare_repository,
+    is_of_repository,
+    is_repository,
+    is_sensitive,
+    steers_programs,
+)
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 
@@ -25,6 +34,9 @@ MAX_ENTRIES = 200_000
 
 MAX_FILE_BYTES = 5_000_000
 """A larger file has no image in a checkpoint: its changes can't be undone."""
+
+MAX_HOLES = 256 * 1024**2
+"""Bytes without data that a file may have: a program that reads it whole would not survive more."""
 
 MAX_DEPTH = 150
 """Depth of nested directories that is scanned; in output directories, deeper ones are left out."""
@@ -67,6 +79,11 @@ _OTHERS = frozenset({"node_modules", ".venv", "venv", "site-packages", "__pycach
 """Directories full of other people's files: the keys in them are for tests."""
 
 _IGNORE_FILES = frozenset({".gitignore", ".ignore"})
+CACHE_DIRECTORIES = frozenset({
+    ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".nyc_output", ".parcel-cache", ".turbo",
+    ".sass-cache", ".ipynb_checkpoints", ".import-linter_cache", ".eggs",
+})  # fmt: skip
+"""Those of them that are nobody's sources, whether git ignores them or not."""
 NEVER_KEPT = frozenset({"__pycache__"})
 """Directories made again in no time, and run by the next Python without being looked at."""
 STEERING = frozenset({"config", "config.worktree", "hooks", "commondir", "alternates", "attributes", "include"})
@@ -117,64 +134,103 @@ def scan_project(root: Path, holds_secret: Callable[[Path], bool]) -> ProjectSca
     return found
 
 
-def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] = ()) -> tuple[set[Path], set[Path]]:
-    """Scan directories of a project, except those in ``without``; 100,000 files take half a second.
+@dataclass(slots=True)
+class OutputState:
+    """What directories hold that a command works on itself. Paths are absolute."""
 
-    Returns those in which a file has names outside of all; and paths that no command that changes them itself may
-    leave behind: files that programs obey, repositories, links that lead outside, special files.
-    """
+    linked: set[Path] = field(default_factory=set)
+    """Those of the directories in which a file has names outside of all."""
+    planted: set[Path] = field(default_factory=set)
+    """What no command may leave: files that programs obey, repositories, links that lead outside, special files."""
+    parts: set[Path] = field(default_factory=set)
+    """Entries that belong to a repository where all parts of one are there."""
+
+
+def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] = ()) -> OutputState:
+    """Scan directories of a project, except those in ``without``; 100,000 files take half a second."""
     left_out = frozenset(map(str, without))
-    names, planted = Counter[tuple[int, int, int]](), set[Path]()
+    names, seen = Counter[tuple[int, int, int]](), OutputState()
     found: dict[Path, set[tuple[int, int, int]]] = {}
     for directory in directories:
         here = found[directory] = set()
-        pending = [str(directory)]
-        while pending:
-            try:
-                with os.scandir(pending.pop()) as scanned:
-                    rows = list(scanned)
-            except OSError:
-                continue
-            is_bare = {row.name for row in rows} >= BARE_REPOSITORY
+        for place, descriptor in _walk(directory, left_out):
+            rows = entries(descriptor)
+            is_bare = is_bare_repository({row.name for row in rows})
             for row in rows:
-                state = row.stat(follow_symlinks=False)
-                if is_bare or _is_planted(row, state.st_mode, root):
-                    planted.add(Path(row.path))
-                elif stat.S_ISDIR(state.st_mode):
-                    if row.path not in left_out:
-                        pending.append(row.path)
-                elif state.st_nlink > 1:
+                state = state_at(descriptor, row.name)
+                if state is None:
+                    continue
+                path, is_part = place / row.name, is_of_repository(row.name)
+                if is_part:
+                    seen.parts.add(path)
+                if (is_bare and is_part) or _is_planted(path, state, root):
+                    seen.planted.add(path)
+                elif stat.S_ISREG(state.st_mode) and state.st_nlink > 1:
                     here.add(key := (state.st_dev, state.st_ino, state.st_nlink))
                     names[key] += 1
-    return {directory for directory, keys in found.items() if any(names[key] < key[2] for key in keys)}, planted
+    seen.linked = {place for place, keys in found.items() if any(names[key] < key[2] for key in keys)}
+    return seen
+
+
+def _walk(top: Path, left_out: frozenset[str] = frozenset()) -> Iterator[tuple[Path, int]]:
+    """Yield a directory and those below it with a descriptor of each; no link is followed to one."""
+    try:
+        with opened_directory(top) as root:
+            pending = [""]
+            while pending:
+                inner = pending.pop()
+                try:
+                    descriptor = open_beneath(root, inner)
+                except OSError:
+                    continue
+                try:
+                    yield top / inner, descriptor
+                    below = (row.name for row in entries(descriptor) if row.is_dir(follow_symlinks=False))
+                    names = (f"{inner}/{name}" if inner else name for name in below if not steers_programs(name))
+                    pending += (name for name in names if f"{top}/{name}" not in left_out)
+                finally:
+                    os.close(descriptor)
+    except OSError:
+        return
 
 
 def steering_in(repository: Path) -> Iterator[Path]:
     """Yield files of a repository that say what git runs and where it looks, and its passwords."""
-    for directory, directories, files in os.walk(repository):
-        here = Path(directory)
-        if here.name in {"objects", "refs", "logs"}:
-            if here.name == "objects" and (here / "info" / "alternates").is_file():
-                yield here / "info" / "alternates"
-            directories.clear()
-            continue
-        yield from (here / name for name in files if name in STEERING or is_sensitive(name))
-        if "hooks" in directories:
-            yield here / "hooks"
-            directories.remove("hooks")
+    with suppress(OSError), opened_directory(repository) as root:
+        pending = [""]
+        while pending:
+            inner = pending.pop()
+            here = repository / inner
+            try:
+                descriptor = open_beneath(root, inner)
+            except OSError:
+                continue
+            try:
+                rows = entries(descriptor)
+            finally:
+                os.close(descriptor)
+            if here.name in {"objects", "refs", "logs"}:
+                pending += [f"{inner}/info"] if here.name == "objects" else []
+                continue
+            for row in rows:
+                if row.name in {*STEERING, "hooks"} or (is_sensitive(row.name) and row.is_file(follow_symlinks=False)):
+                    yield here / row.name
+                elif row.is_dir(follow_symlinks=False):
+                    pending.append(f"{inner}/{row.name}" if inner else row.name)
 
 
-def is_special(mode: int) -> bool:
-    """Whether it is neither file, link nor directory, or a file that runs as its owner or group."""
-    if stat.S_ISREG(mode):
-        return bool(mode & (stat.S_ISUID | stat.S_ISGID))
-    return not (stat.S_ISLNK(mode) or stat.S_ISDIR(mode))
+def is_special(state: os.stat_result) -> bool:
+    """Whether it is neither file, link nor directory, runs as its owner or group, or is mostly holes."""
+    if stat.S_ISREG(state.st_mode):
+        holes = state.st_size - state.st_blocks * 512
+        return bool(state.st_mode & (stat.S_ISUID | stat.S_ISGID)) or holes > MAX_HOLES
+    return not (stat.S_ISLNK(state.st_mode) or stat.S_ISDIR(state.st_mode))
 
 
-def _is_planted(row: "os.DirEntry[str]", mode: int, root: Path) -> bool:
-    if steers_programs(row.name) or is_special(mode):
+def _is_planted(path: Path, state: os.stat_result, root: Path) -> bool:
+    if steers_programs(path.name) or is_special(state):
         return True
-    real = Path(os.path.realpath(row.path)) if stat.S_ISLNK(mode) else root
+    real = Path(os.path.realpath(path)) if stat.S_ISLNK(state.st_mode) else root
     return not real.is_relative_to(root) and not (is_file(real) and os.access(real, os.X_OK))
 
 
@@ -202,7 +258,7 @@ class _Scanner:
         self._found.looked_at.append((directory, modified))
         self._found.count += len(rows)
         names = {row.name for row in rows}
-        if names >= BARE_REPOSITORY:
+        if is_bare_repository(names):
             self._found.repositories.append(Path(directory))
             return
         if not depth_in_output and not _IGNORE_FILES.isdisjoint(names) and directory != self._root:
@@ -271,7 +327,7 @@ def _linked_repositories(link: Path) -> Iterator[Path]:
             repository = directory
             named = re.search(r"^\s*worktree\s*=(.*)$", _read(directory / "config"), re.MULTILINE | re.IGNORECASE)
             known = named is not None and directory / named[1].strip() / link.name
-        is_repository_directory = {row.name for row in repository.iterdir()} >= BARE_REPOSITORY
+        is_repository_directory = is_bare_repository(row.name for row in repository.iterdir())
         if known and known.resolve() == link.resolve() and is_repository_directory:
             yield repository
     except (OSError, ValueError, RuntimeError):

@@ -19,6 +19,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 
+from tui_agent.files.descriptors import remove_tree
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret
@@ -38,7 +39,6 @@ from tui_agent.sandbox.layer import (
     make_layer,
     make_own_directory,
     publish,
-    remove_tree,
 )
 from tui_agent.sandbox.layout import (
     BubblewrapForm,
@@ -377,8 +377,9 @@ class Sandbox:
             plan.seen, view.grants, root if plan.changes_project_itself else None,
             tuple(plan.seen.outputs) if layer is None and view.writes_outputs else (),
         )  # fmt: skip
-        linked, itself.before = itself.look()
-        plan = replace(plan, linked=frozenset(linked))
+        before = itself.look()
+        itself.before = before.planted | before.parts
+        plan = replace(plan, linked=frozenset(before.linked))
         inside = self._environment(environment, root)
         layout = plan.layout()
         covered = (mount.place for mount in layout.mounts if mount.put is MountKind.HIDDEN_FILE)
@@ -473,8 +474,9 @@ class Sandbox:
         root = launch.seen.root
         there = (path for path in launch.seen.outputs if path.name not in NEVER_KEPT)
         outputs = frozenset(path.relative_to(root).as_posix() for path in there)
+        ignored = partial(ProjectFacts(root, frozenset(), launch.layout).ignored, directory=True)
         try:
-            changes = await asyncio.to_thread(changes_in, layer, outputs)
+            changes = await asyncio.to_thread(changes_in, layer, outputs, ignored)
         except RecursionError:
             return JudgedChanges(lost=[LayerChange("directories nested too deeply", ChangeKind.NEW)])
         if not changes:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tui_agent.errors import ToolError
 from tui_agent.files.secret_files import MAX_BYTES, is_secret_file, shown_text
-from tui_agent.files.sensitive import BARE_REPOSITORY, is_sensitive, rules_programs
+from tui_agent.files.sensitive import is_bare_repository, is_of_repository, is_sensitive, rules_programs
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.text_files.encodings import DETECTED_BYTES
@@ -48,7 +48,11 @@ def _bare_around(path: Path, project: Path) -> Iterator[str]:
     """Yield the directories of a project that are bare repositories once there is a file."""
     for parent in path.parents[: len(path.parts) - len(project.parts)]:
         child = path.relative_to(parent).parts[0]
-        if all(name == child or os.path.lexists(parent / name) for name in BARE_REPOSITORY):
+        try:
+            names = [row.name for row in Path(parent).iterdir()]
+        except OSError:
+            names = []
+        if is_of_repository(child) and is_bare_repository([child, *names]):
             yield parent.relative_to(project).as_posix()
 
 

@@ -1,0 +1,178 @@
+"""The judge of changes, attacked by the commands it judges: nothing outside of the project changes, nothing is lost."""
+
+import asyncio
+import contextlib
+import stat
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.contained import FORMS, OUTPUTS, PROJECT, Contained, state_of
+from tui_agent.sandbox import Grants, View
+from tui_agent.sandbox.layer import Layer, changes_in, keep
+
+
+@pytest.fixture(params=FORMS)
+async def box(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Contained]:
+    box = Contained(tmp_path / "home", state=state_of(request.param, tmp_path))
+    box.git("init", "-q")
+    box.file(".gitignore", "dist/\nbuild/\n")
+    box.file("app.py", "one\n")
+    box.file("dist/old.js", "old\n")
+    box.file(".ssh/id_rsa", "canary", at=box.home)
+    box.file(".claude/settings.json", "canary", at=box.home)
+    for name in (".ssh", ".claude"):
+        (box.home / name).chmod(0o700)
+    (box.home / ".ssh/id_rsa").chmod(0o600)
+    box.git("add", ".")
+    yield box
+    await box.sandbox.aclose()
+
+
+def outside(box: Contained) -> dict[str, tuple[int, int]]:
+    """Return mode and size of everything in the home beside the project and this program's own files."""
+    own = (box.root, box.home / ".cache")
+    paths = (path for path in box.home.rglob("*") if not any(path.is_relative_to(place) for place in own))
+    states = {path.relative_to(box.home).as_posix(): path.lstat() for path in paths}
+    return {name: (state.st_mode, state.st_size * stat.S_ISREG(state.st_mode)) for name, state in states.items()}
+
+
+VIEWS = {"build": OUTPUTS, "auto-edit": PROJECT, "allowed": PROJECT.opened(Grants(sources=True))}
+every_view = pytest.mark.parametrize("view", list(VIEWS.values()), ids=list(VIEWS))
+
+
+@every_view
+async def test_a_directory_in_the_place_of_a_link_changes_nothing_where_it_led(box: Contained, view: View) -> None:
+    leads = {"sshdir": "../../.ssh", "build": "../../.ssh", "key": "../../.ssh/id_rsa"}
+    for link, target in leads.items():
+        (box.root / link).symlink_to(target)
+    box.git("add", "-f", *leads)
+    (box.root / "dist/link").symlink_to("../../../.ssh")
+    before = outside(box)
+    for place in (*leads, "dist/link"):
+        await box.run(
+            f"python3 -c \"import os; n = '{place}'; os.unlink(n); os.mkdir(n); os.chmod(n, 0o6777);"
+            " open(n + '/x', 'w').close()\"", view,
+        )  # fmt: skip
+    assert outside(box) == before
+
+
+def test_what_is_in_the_way_of_a_new_directory_is_not_followed(tmp_path: Path) -> None:
+    layer = Layer(tmp_path / "project", tmp_path / "layer")
+    (tmp_path / "outside").mkdir(mode=0o700)
+    for place in (layer.project, layer.upper / "new"):
+        place.mkdir(parents=True)
+    (layer.upper / "new").chmod(0o777)
+    changes = changes_in(layer, frozenset())
+    (layer.project / "new").symlink_to("../outside")
+    keep(layer, changes)
+    assert stat.S_IMODE((tmp_path / "outside").stat().st_mode) == 0o700
+
+
+FIRES = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = touch {}; false\n"
+REPOSITORIES = {
+    "bare": "mkdir -p objects refs/heads; echo 'ref: refs/heads/main' > HEAD; cat {} > config",
+    "common": (
+        "mkdir -p y/objects y/refs/heads; cat {} > y/config; echo 'ref: refs/heads/main' > HEAD; echo y > commondir"
+    ),
+    "link": "mkdir -p objects refs/heads; ln -s refs/heads/main HEAD; cat {} > config",
+    "later": "mkdir -p objects refs/heads; cat {} > config; sleep 0; cp config x; echo 'ref: refs/heads/main' > HEAD",
+}
+
+
+@pytest.mark.parametrize("kind", list(REPOSITORIES))
+@every_view
+async def test_nothing_is_made_a_repository(box: Contained, tmp_path: Path, kind: str, view: View) -> None:
+    mark = tmp_path / "mark"
+    for name in (".git", ".gitignore"):
+        subprocess.run(["rm", "-rf", str(box.root / name)], check=True)
+    box.file("settings.txt", FIRES.format(mark))
+    box.file("objects/mine.txt", "mine\n")
+    command = REPOSITORIES[kind].format(box.root / "settings.txt")
+    places = (".", "dist/deep/er", "sub")
+    for part in (command.replace(";", "\n"), *command.split("; ")):
+        await box.run("\n".join(f"(mkdir -p {at}; cd {at} && {{ {part}\n}})" for at in places), view)
+        for at in places:
+            if (box.root / at).is_dir():
+                subprocess.run(["git", "status", "--short"], cwd=box.root / at, check=False, capture_output=True)
+        assert not mark.exists()
+    assert (box.root / "objects/mine.txt").read_text() == "mine\n"
+    assert (box.root / "app.py").read_text() == "one\n"
+    assert (box.root / "dist/old.js").read_text() == "old\n"
+
+
+async def test_the_command_lines_of_others_are_not_seen(box: Contained) -> None:
+    other = await asyncio.create_subprocess_exec("sleep", "60")
+    try:
+        ran = await box.run("cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+    finally:
+        other.kill()
+        await other.wait()
+    assert "sleep 60" not in ran.output
+
+
+@pytest.mark.parametrize("granted", [Grants(), Grants(sources=True)], ids=["build", "allowed"])
+async def test_the_names_of_a_repository_delete_nothing(box: Contained, granted: Grants) -> None:
+    box.file("src/lib.py", "one\n")
+    before = box.tree()
+    for place in (".", "dist"):
+        await box.run(f"cd {place}; mkdir -p HEAD objects refs", OUTPUTS.opened(granted))
+    assert before.items() <= box.tree().items()
+
+
+FLIPS = """
+import os, sys, time
+os.chdir("dist")
+while True:
+    try:
+        os.makedirs("a/.claude", exist_ok=True)
+        time.sleep(.01)
+        os.rename("a", "r")
+        os.symlink("../../..", "a")
+        time.sleep(.01)
+        os.unlink("a")
+        os.rename("r", "a")
+    except OSError:
+        os.system("rm -rf a r")
+    print(time.time(), flush=True)
+"""
+PIPES = """
+import os
+os.chdir("dist")
+os.mkfifo("pipe")
+while True:
+    try:
+        open("file", "w").write("x" * 100)
+        os.rename("file", "place")
+        os.link("pipe", "again")
+        os.rename("again", "place")
+    except OSError:
+        os.path.lexists("pipe") or os.mkfifo("pipe")
+"""
+
+
+@pytest.mark.parametrize("attack", [FLIPS, PIPES], ids=["links", "pipes"])
+async def test_a_look_at_a_job_that_changes_everything_harms_nothing(box: Contained, attack: str) -> None:
+    box.file("attack.txt", attack)
+    before = outside(box)
+    launch = await box.sandbox.launch(
+        ["python3", "attack.txt"], box.root, box.root, OUTPUTS, box.environment(), live=True
+    )
+    process = await asyncio.create_subprocess_exec(
+        *launch.arguments, cwd=box.root, env=launch.environment, pass_fds=launch.descriptors,
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(60):
+            for _ in range(40):
+                await box.sandbox.look(launch)
+                assert outside(box) == before
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        await box.sandbox.finish(launch, "", None)
+    assert outside(box) == before

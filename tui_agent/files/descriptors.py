@@ -1,0 +1,226 @@
+"""The primitives for work in trees that other processes change: on descriptors of directories, never by name.
+
+A name is looked up anew at each call, and a process beside may have put a link in its place by then. A descriptor stays
+what it was. Nothing here follows a link below the descriptor it is given, and nothing waits for a pipe.
+"""
+
+import contextlib
+import errno
+import itertools
+import os
+import platform
+import secrets
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a directory is opened that may not be a link."""
+REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""How a file is opened. Without ``O_NONBLOCK`` a pipe in its place would wait for a writer."""
+PERMISSIONS = 0o777
+
+_OPENAT2 = 437
+"""The call's number, the same on every machine (Linux' unistd.h)."""
+_NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
+_CURRENT = -100
+"""AT_FDCWD: the current directory."""
+
+
+def descend(descriptor: int, folders: Iterable[str], *, make: bool = False) -> int:
+    """Return a descriptor of a directory below another one, whose own descriptor is closed.
+
+    Raises:
+        OSError: it is not there, or a link is in the way (``ELOOP``, ``ENOTDIR``).
+    """
+    try:
+        for folder in folders:
+            try:
+                inner = os.open(folder, DIRECTORY, dir_fd=descriptor)
+            except FileNotFoundError:
+                if not make:
+                    raise
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(folder, dir_fd=descriptor)
+                inner = os.open(folder, DIRECTORY, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def open_beneath(root: int, path: str) -> int:
+    """Return a descriptor of a directory below another one, ``path`` relative to it and "" for itself.
+
+    Raises:
+        OSError: it is not there, or a link is in the way.
+    """
+    if not path:
+        return os.dup(root)
+    opened = _openat2()
+    return descend(os.dup(root), path.split("/")) if opened is None else opened(root, path)
+
+
+@lru_cache(maxsize=1)
+def _openat2() -> Callable[[int, str], int] | None:
+    """Return openat2(2) for directories, links refused on all of the path; None where it can't be called."""
+    if sys.platform != "linux" or platform.machine() not in {"x86_64", "aarch64"}:
+        return None
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    how = (ctypes.c_uint64 * 3)(DIRECTORY, 0, _NO_MAGICLINKS | _NO_SYMLINKS | _BENEATH)
+
+    def opened(root: int, path: str) -> int:
+        descriptor = libc.syscall(_OPENAT2, root, os.fsencode(path), how, ctypes.sizeof(how))
+        if descriptor < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), path)
+        return int(descriptor)
+
+    try:
+        os.close(opened(_CURRENT, "."))
+    except OSError:
+        return None  # an older kernel, or a container that refuses it
+    return opened
+
+
+def state_at(parent: int, name: str) -> os.stat_result | None:
+    """Return the state of an entry of a directory, links not followed; None where there is none."""
+    try:
+        return os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except OSError:
+        return None
+
+
+def entries(descriptor: int) -> list["os.DirEntry[str]"]:
+    """Return the entries of a directory; those of one that was removed or that nobody may list are none."""
+    try:
+        with os.scandir(descriptor) as rows:
+            return list(rows)
+    except OSError:
+        return []
+
+
+def open_regular(parent: int, name: str) -> tuple[int, os.stat_result]:
+    """Open a file of a directory for reading; gives its state too.
+
+    Raises:
+        OSError: it is not there, or it is no regular file.
+    """
+    descriptor = os.open(name, REGULAR, dir_fd=parent)
+    state = os.fstat(descriptor)
+    if not stat.S_ISREG(state.st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file", name)
+    return descriptor, state
+
+
+def set_mode(parent: int, name: str, mode: int) -> None:
+    """Change the permissions of an entry that may not be open to its own user; raises OSError for a link."""
+    if sys.platform != "linux":
+        os.chmod(name, mode, dir_fd=parent, follow_symlinks=False)
+        return
+    itself = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        if stat.S_ISLNK(os.fstat(itself).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+        # The entry itself, whatever its name leads to by now: a descriptor's link is no path.
+        os.chmod(f"/proc/self/fd/{itself}", mode)  # noqa: PTH101 - a descriptor
+    finally:
+        os.close(itself)
+
+
+def open_directory(parent: int, name: str) -> int:
+    """Open a directory of another; one that its own user may not use is opened to them first.
+
+    Raises:
+        OSError: it is not there, or no directory.
+    """
+    state = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    if stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+        with contextlib.suppress(PermissionError):  # another user's
+            set_mode(parent, name, stat.S_IMODE(state.st_mode) | stat.S_IRWXU)
+    return os.open(name, DIRECTORY, dir_fd=parent)
+
+
+def make_directory(parent: int, name: str, mode: int) -> int:
+    """Make a directory, or take the one that is there, with these permissions, and return its descriptor.
+
+    Raises:
+        OSError: something else has the name.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, 0o700, dir_fd=parent)
+    descriptor = os.open(name, DIRECTORY, dir_fd=parent)
+    try:
+        inherited = os.fstat(descriptor).st_mode & stat.S_ISGID
+        os.fchmod(descriptor, mode & PERMISSIONS | inherited)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def remove(parent: int, name: str) -> None:
+    """Remove an entry of a directory, with everything in it; one that is not there is no error.
+
+    Directories are moved up before they are emptied: however deep they are nested, two are open at a time.
+
+    Raises:
+        OSError: something in it can't be removed.
+    """
+    try:
+        os.unlink(name, dir_fd=parent)
+    except FileNotFoundError:
+        return
+    except (IsADirectoryError, PermissionError):
+        top = open_directory(parent, name)
+        try:
+            _empty(top)
+        finally:
+            os.close(top)
+        os.rmdir(name, dir_fd=parent)
+
+
+def _empty(top: int) -> None:
+    mark, numbers = secrets.token_hex(8), itertools.count()
+    pending = list(_clear(top, top, ()))
+    while pending:
+        name = pending.pop()
+        inner = open_directory(top, name)
+        try:
+            pending += _clear(inner, top, (f"{mark}{number}" for number in numbers))
+        finally:
+            os.close(inner)
+        os.rmdir(name, dir_fd=top)
+
+
+def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
+    """Remove the files of a directory, move its directories to ``top`` under ``names``, and yield what they are."""
+    free = iter(names)
+    for row in entries(here):
+        if not row.is_dir(follow_symlinks=False):
+            os.unlink(row.name, dir_fd=here)
+        elif here == top:
+            yield row.name
+        else:
+            # A directory that may not be written to can't be moved either.
+            os.close(open_directory(here, row.name))
+            name = next(free)
+            os.rename(row.name, name, src_dir_fd=here, dst_dir_fd=top)
+            yield name
+
+
+def remove_tree(place: Path) -> None:
+    """Remove a file or tree of this program's own, as far as that can be done."""
+    with contextlib.suppress(OSError):
+        parent = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            remove(parent, place.name)
+        finally:
+            os.close(parent)
