@@ -33,6 +33,7 @@ _RUN_BY_SETTINGS = {place.project for place in _PLACES if place.kind == "hooks" 
 """Folders of scripts that nothing runs unless the project's settings name them."""
 _MAIN_FILES = (*INSTRUCTION_NAMES, *(name for place in PLACES for name in place.instead), *LOCAL_INSTRUCTIONS)
 _IMPORTING = {Path(name).name for name in _MAIN_FILES}
+CODEX_HOOKS = ".codex/hooks.json"
 MAX_FILES = 2_000
 MAX_BYTES = 4_000_000
 """A project with more than this in those places is not trusted at all."""
@@ -175,6 +176,8 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
                 yield from _below(project, folder / name)
         yield from (settings.file.path for settings in _acting_settings(project, folder))
     yield from server_files(project, project)
+    if is_file(project / CODEX_HOOKS) and is_inside(project, project / CODEX_HOOKS):
+        yield project / CODEX_HOOKS
     yield from importing_files(project, cwd)
 
 

@@ -28,11 +28,25 @@ from tui_agent.agent.permissions import (
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.errors import ToolError
 from tui_agent.files.sensitive import is_sensitive, rules_programs
+from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 from tui_agent.permission import Change, Permission, PermissionNeed, rule_path, with_note
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.view import Grants, View
 from tui_agent.tools.base import Tool, ToolContext, ToolInput
+
+_HOOK_RULE = Rule("*", "*", Action.ASK)
+
+
+@dataclass(frozen=True, slots=True)
+class HookVerdict:
+    """What hooks said of a call: that it may run unasked, or why the user has to be asked in any case."""
+
+    allows: bool = False
+    asks: str = ""
+
+
+NO_VERDICT = HookVerdict()
 
 
 class Gate:
@@ -156,7 +170,7 @@ class Gate:
         arguments: ToolInput,
         needs: Sequence[PermissionNeed],
         *,
-        allowed_by_hook: bool = False,
+        by_hook: HookVerdict = NO_VERDICT,
         again: bool = False,
     ) -> str | None:
         """Return None when the call may run, otherwise a refusal for the model.
@@ -169,12 +183,14 @@ class Gate:
         decided = self._asked(tool.name, needs)
         if isinstance(decided, str):
             return decided
-        if not decided or allowed_by_hook:
+        if not by_hook.asks and (not decided or by_hook.allows):
             return None
         async with self._one_at_a_time:
             asked = self._asked(tool.name, needs)
             if isinstance(asked, str):
                 return asked
+            if by_hook.asks:
+                asked.append((_hook_need(tool, arguments, by_hook.asks), _HOOK_RULE))
             return await self._ask(call_id, tool, arguments, asked, again=again) if asked else None
 
     def _asked(self, tool: str, needs: Sequence[PermissionNeed]) -> list[tuple[PermissionNeed, Rule]] | str:
@@ -254,6 +270,11 @@ def needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> tup
         # Where a link may not be read (/proc/1/root) nobody can tell which file is meant.
         raise ToolError(f"{error.filename} can't be looked at ({error.strerror}); nothing was done.") from error
     return tuple(found)
+
+
+def _hook_need(tool: Tool[Any], arguments: ToolInput, reason: str) -> PermissionNeed:
+    """Return the need that stands for a hook's wish to have the user asked; no rule can allow it for later."""
+    return PermissionNeed(Permission.TOOL, tool.name, tool.command(arguments), unclear=f"a hook asks: {reason}")
 
 
 def _denied(rule: Rule) -> str:

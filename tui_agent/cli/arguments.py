@@ -41,6 +41,7 @@ commands:
   tui-agent mcp list|add|remove|test           manage MCP servers
   tui-agent acp                                serve an editor over standard input and output
   tui-agent doctor                             check the setup and show what is missing
+  tui-agent adopt                              list files of other programs, and what of them counts here
   tui-agent schema                             print the JSON schema of the events of --json
   tui-agent completion SHELL                   print a completion script for bash, zsh or fish
 

@@ -2,10 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tui_agent.agent.hooks.hooks import LoadedHooks, from_settings
+from tui_agent.agent.hooks.claude_hooks import claude_hook, settings_of
+from tui_agent.agent.hooks.hooks import CommandHook, LoadedHooks
+from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.settings import (
     ConnectionContext,
@@ -16,6 +18,7 @@ from tui_agent.agent.mcp.settings import (
     find_servers,
     read_project_file,
 )
+from tui_agent.agent.programs.hooks import foreign_hooks
 from tui_agent.config import Config, ConfigError, config_path, load_config, read_table
 from tui_agent.files.own_git import find_project
 from tui_agent.foreign_servers import servers_of_project, servers_of_user
@@ -159,11 +162,24 @@ class Extensions:
             config = self.config(cwd)
         except ConfigError as error:
             return LoadedHooks(problems=(str(error),))
-        held = [(hook, self._held_back(cwd, hook.command, hook.sandboxed)) for hook in config.hooks]
         environment = SafeEnvironment(os.environ, config.sandbox.env)
-        ours = from_settings((hook for hook, why in held if not why), cwd, environment, self._pinned.changed)
-        problems = tuple(f"The hook “{hook.command}” is left out: {why}" for hook, why in held if why)
-        return LoadedHooks(ours.handlers, problems)
+        problems: list[str] = []
+        handlers: list[CommandHook] = []
+        for row in config.hooks:
+            handlers += self._hook(row, cwd, environment, problems)
+        for found, of_project in foreign_hooks(cwd, Path.home(), trusted=self._trusts(cwd)):
+            row = settings_of(found, sandboxed=of_project)
+            handlers += (claude_hook(found, made) for made in self._hook(row, cwd, environment, problems))
+        return LoadedHooks(tuple(handlers), tuple(problems))
+
+    def _hook(
+        self, row: HookSettings, cwd: Path, environment: Mapping[str, str], problems: list[str]
+    ) -> Iterator[CommandHook]:
+        """Yield the hook of some settings, unless it runs a file that is not trusted."""
+        if why := self._held_back(cwd, row.command, row.sandboxed):
+            problems.append(f"The hook “{row.command}” is left out: {why}")
+        else:
+            yield CommandHook(row, cwd, environment, changed=self._pinned.changed)
 
     def config(self, cwd: Path) -> Config:
         """Return the settings that hold in a directory, read now, or raise `ConfigError`."""

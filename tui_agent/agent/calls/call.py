@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
+from tui_agent.agent.gate import NO_VERDICT, HookVerdict
 from tui_agent.errors import ToolError, UserFacingError
 from tui_agent.lazy import dataclass
 from tui_agent.permission import PermissionNeed
@@ -50,7 +51,7 @@ class Call:
     problem: str = ""
     held: ToolContext | None = None
     needs: Sequence[PermissionNeed] = ()
-    allowed_by_hook: bool = False
+    by_hook: HookVerdict = NO_VERDICT
     changed_by_hook: str | None = None
     """The JSON text of the arguments when a hook changed them."""
     started_at: int = 0

@@ -9,7 +9,7 @@ from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.checkpoints.recorder import Recorder, watched
 from tui_agent.agent.diagnostics.diagnostics import Diagnostics
 from tui_agent.agent.events import ToolStarted
-from tui_agent.agent.gate import Gate, needs_of
+from tui_agent.agent.gate import Gate, HookVerdict, needs_of
 from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.permissions import Action
 from tui_agent.agent.threads import in_thread
@@ -50,7 +50,7 @@ class Hooked:
         if checked.refusal is not None:
             raise RefusedError(checked.refusal)
         call.given = checked.arguments
-        call.allowed_by_hook = checked.allowed
+        call.by_hook = HookVerdict(allows=checked.allowed, asks=checked.asks)
         call.changed_by_hook = checked.changed
         outcome = await proceed(call)
         if outcome.status is ToolStatus.DENIED or not call.was_started:
@@ -75,7 +75,11 @@ class Allowed:
         context.allowed = frozenset((need.permission, need.pattern) for need in call.needs)
         context.harmless = bool(call.needs) and all(need.harmless for need in call.needs)
         refusal = await self.gate.refusal(
-            call.call_id, tool, call.arguments, call.needs, allowed_by_hook=call.allowed_by_hook
+            call.call_id,
+            tool,
+            call.arguments,
+            call.needs,
+            by_hook=call.by_hook,
         )
         if refusal is not None:
             raise RefusedError(refusal)

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -78,21 +78,40 @@ class CommandHook:
     def name(self) -> str:
         return one_line(self.settings.command, 60)
 
+    @property
+    def runs_in_background(self) -> bool:
+        """Whether nobody waits for its answer."""
+        return False
+
     def handles(self, event: str, tool: str) -> bool:
         """Whether it wants an event; ``tool`` is the tool's name, empty where there is none."""
         return event == self.settings.event and (not tool or fnmatchcase(tool, self.settings.matcher))
 
+    def wants(self, payload: Payload) -> bool:  # noqa: ARG002 - for those in another format
+        """Whether it wants one payload of an event that it handles."""
+        return True
+
     async def __call__(self, payload: Payload) -> HookAnswer:
         """Ask it; raises HookError where it failed or took too long."""
         try:
-            code, out, errors = await self._run(payload.model_dump_json().encode())
+            code, out, errors = await self._run(self.given(payload))
         except (CommandFailedError, SandboxError) as error:
             raise HookError(str(error)) from None
         said = " ".join(errors.decode("utf-8", "replace").split())
-        if code == REFUSED and (refused := refusal(payload.event, said or "no reason given")) is not None:
-            return refused
+        return self.answer(payload, code, out, said)
+
+    def given(self, payload: Payload) -> bytes:
+        """Return what the command reads."""
+        return payload.model_dump_json().encode()
+
+    def answer(self, payload: Payload, code: int, out: bytes, errors: str) -> HookAnswer:
+        """Return what the command's exit code and output mean; raises HookError where it failed."""
+        if code == REFUSED:
+            refused = refusal(payload.event, errors or "no reason given")
+            if refused is not None:
+                return refused
         if code != 0:
-            raise HookError(f"it ended with {code}{f': {said[:300]}' if said else ''}")
+            raise HookError(f"it ended with {code}{f': {errors[:300]}' if errors else ''}")
         text = out.decode("utf-8", "replace").strip()
         if not text:
             return ANSWERS[payload.event]()
@@ -172,13 +191,14 @@ MIN_SUMMARY_CHARS = 20
 class CheckedCall:
     """A call after its hooks: its arguments, whether a hook allowed it, and why it may not run.
 
-    ``changed`` is the JSON text of the arguments when a hook changed them.
+    ``changed`` is the JSON text of the arguments when a hook changed them; ``asks`` says why the user has to be asked.
     """
 
     arguments: ToolInput
     allowed: bool = False
     refusal: str | None = None
     changed: str | None = None
+    asks: str = ""
 
 
 AnswerT = TypeVar("AnswerT", bound=HookAnswer)
@@ -260,8 +280,9 @@ class Hooks:
             return CheckedCall(arguments)
         given = payload = BeforeTool(about=self.about, call_id=call_id, tool=tool.name, arguments=_plain(arguments))
         allowed = False
+        asks = ""
         for handler in self._handlers or ():
-            if not handler.handles(payload.event, tool.name):
+            if not (handler.handles(payload.event, tool.name) and handler.wants(payload)):
                 continue
             answer = await self._ask_one(handler, payload, BeforeToolAnswer)
             if answer is None:
@@ -270,12 +291,14 @@ class Hooks:
                 refusal = f"A hook of the user's refused this call: {answer.message or 'no reason given'}"
                 return CheckedCall(arguments, refusal=refusal)
             allowed = allowed or answer.decision == "allow"
+            if answer.decision == "ask":
+                asks = answer.message or handler.name
             if answer.arguments is not None:
                 payload = payload.model_copy(update={"arguments": answer.arguments})
         if payload.arguments == given.arguments:
-            return CheckedCall(arguments, allowed)
+            return CheckedCall(arguments, allowed, asks=asks)
         changed = json.dumps(payload.arguments, ensure_ascii=False)
-        return CheckedCall(parse_arguments(tool, changed), allowed, changed=changed)
+        return CheckedCall(parse_arguments(tool, changed), allowed, changed=changed, asks=asks)
 
     async def add_to_result(
         self, call_id: str, tool: Tool[Any], checked: CheckedCall, result: ToolResult, seconds: float
@@ -317,9 +340,12 @@ class Hooks:
 
     def tell(self, payload: AfterCompact | AfterTree | RunEnd) -> None:
         if self._load is not None:
-            task = asyncio.get_running_loop().create_task(self._tell(payload))
-            self._telling.add(task)
-            task.add_done_callback(self._telling.discard)
+            self._start_telling(self._tell(payload))
+
+    def _start_telling(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
 
     async def aclose(self) -> None:
         """Wait until all hooks are notified, but not for long; those still running then are ended."""
@@ -341,13 +367,19 @@ class Hooks:
     ) -> AsyncIterator[tuple[CommandHook, AnswerT]]:
         await self.warm()
         for handler in self._handlers or ():
-            if handler.handles(payload.event, tool):
+            if handler.handles(payload.event, tool) and handler.wants(payload):
                 answer = await self._ask_one(handler, payload, expected)
                 if answer is not None:
                     yield handler, answer
 
     async def _ask_one(self, handler: CommandHook, payload: Payload, expected: type[AnswerT]) -> AnswerT | None:
-        """Return a hook's answer, None when it failed: that is reported, and no reason to stop."""
+        """Return a hook's answer, None when it failed: that is reported, and no reason to stop.
+
+        One that runs in the background has no answer.
+        """
+        if handler.runs_in_background:
+            self._start_telling(self._run_alone(handler, payload))
+            return None
         try:
             answer = await handler(payload)
         except HookError as error:
@@ -356,6 +388,12 @@ class Hooks:
         if answer.notice.strip():
             self._report(Notice(answer.notice.strip()))
         return answer if isinstance(answer, expected) else None
+
+    async def _run_alone(self, handler: CommandHook, payload: Payload) -> None:
+        try:
+            await handler(payload)
+        except HookError as error:
+            self._failed(handler, payload.event, str(error))
 
     def _failed(self, handler: CommandHook, event: str, why: str) -> None:
         self._warn(f"The {event} hook “{handler.name}” failed: {why}. Went on without it.")

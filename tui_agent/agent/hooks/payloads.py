@@ -193,10 +193,12 @@ class UserPromptAnswer(HookAnswer):
 class BeforeToolAnswer(HookAnswer):
     """``deny`` refuses the call and tells the model ``message``; ``allow`` answers a question for the user.
 
+    ``ask`` has the user asked, with ``message`` as the reason.
+
     ``allow`` never overrules a rule that denies. ``arguments`` takes the place of the call's.
     """
 
-    decision: Literal["allow", "deny"] | None = None
+    decision: Literal["allow", "deny", "ask"] | None = None
     message: str = ""
     arguments: dict[str, Any] | None = None
 

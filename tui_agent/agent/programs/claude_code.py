@@ -70,8 +70,6 @@ class _Reader:
             if self._may_act:
                 self.environment[variable] = value
             self._add("environment variable", variable, self._file.place(variable), self._acting)
-        for event in self._settings.hooks:
-            self._add("hook", event, self._file.place(event), ItemState.WITHOUT_EFFECT, "its events are not sent yet")
         for key, why in self._others():
             self._add("setting", key, self._file.place(key), ItemState.WITHOUT_EFFECT, why)
 

@@ -4,12 +4,14 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from tui_agent.agent.hooks.claude_hooks import UnusableHook
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.mcp.settings import FoundServers
 from tui_agent.agent.programs.claude_code import read_claude_code
 from tui_agent.agent.programs.codex import read_codex
 from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState, joined
+from tui_agent.agent.programs.hooks import found_hooks
 from tui_agent.agent.programs.opencode import read_opencode
 from tui_agent.foreign_servers import ForeignServer, servers_of_project, servers_of_user
 from tui_agent.lazy import dataclass
@@ -30,7 +32,6 @@ _UNREAD = (
     _Unread("Claude Code", ".claude/output-styles", ".claude/output-styles", "write an agent: agents/NAME.md"),
     _Unread("Claude Code", ".claude/plugins/installed_plugins.json", "", "plugins are not read"),
     _Unread("Claude Code", "", ".claude-plugin/plugin.json", "plugins are not read"),
-    _Unread("Codex", ".codex/hooks.json", ".codex/hooks.json", "write [[hooks]] in config.toml"),
     _Unread("Codex", ".codex/agents", ".codex/agents", "write agents/NAME.md"),
     _Unread("OpenCode", ".config/opencode/plugin", ".opencode/plugin", "its plugins can't run here"),
     _Unread("OpenCode", ".config/opencode/plugins", ".opencode/plugins", "its plugins can't run here"),
@@ -57,6 +58,7 @@ def inventory(folders: Folders, knowledge: Knowledge, servers: FoundServers, *, 
         *read_programs(folders, trusted=trusted).items,
         *_of_knowledge(folders, knowledge),
         *_of_servers(folders, servers, trusted=trusted),
+        *_of_hooks(folders, trusted=trusted),
         *_unread(folders),
     ]
     return tuple(sorted(items, key=lambda item: (item.program, item.state.value, item.kind)))
@@ -138,6 +140,15 @@ def _of_servers(folders: Folders, found: FoundServers, *, trusted: bool) -> Iter
     for server in servers_of_project(folders.project, folders.project):
         held = ItemState.ACTIVE if trusted and server.name in running else ItemState.HELD_BACK
         yield _server_item(server, held)
+
+
+def _of_hooks(folders: Folders, *, trusted: bool) -> Iterator[FoundItem]:
+    for program, file, hook in found_hooks(folders.project, folders.home):
+        if isinstance(hook, UnusableHook):
+            yield FoundItem(program, "hook", hook.event, hook.place, ItemState.WITHOUT_EFFECT, hook.why)
+            continue
+        state = ItemState.ACTIVE if trusted or not file.of_project else ItemState.HELD_BACK
+        yield FoundItem(program, "hook", f"{hook.event} {hook.command}", hook.place, state)
 
 
 def _server_item(server: ForeignServer, state: ItemState) -> FoundItem:

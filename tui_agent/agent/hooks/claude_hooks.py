@@ -1,0 +1,392 @@
+"""Hooks in the format that Claude Code began and Codex, Qwen Code, Copilot, Cursor and Gemini CLI share.
+
+The same engine runs them: only the words of what they are given and answer differ. Source: Claude Code's reference of
+hooks.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from tui_agent.agent.hooks.hooks import REFUSED, CommandHook, HookError
+from tui_agent.agent.hooks.payloads import (
+    ANSWERS,
+    AfterTool,
+    AfterToolAnswer,
+    BeforeCompact,
+    BeforeTool,
+    BeforeToolAnswer,
+    CompactAnswer,
+    HookAnswer,
+    Payload,
+    RunEnd,
+    SessionStart,
+    SessionStartAnswer,
+    UserPrompt,
+    UserPromptAnswer,
+)
+from tui_agent.agent.hooks.settings import EventName, HookSettings
+from tui_agent.agent.permissions import Action
+from tui_agent.agent.programs.tool_rules import Anchor, ForeignRuleError, parse_piece, rules_of
+from tui_agent.foreign_file import ForeignFile
+from tui_agent.json_text import loads
+from tui_agent.lazy import dataclass
+from tui_agent.permission import PermissionNeed
+from tui_agent.tools.registry import BUILTIN
+
+EVENTS: dict[str, EventName] = {
+    "SessionStart": "session_start",
+    "UserPromptSubmit": "user_prompt",
+    "PreToolUse": "before_tool",
+    "PostToolUse": "after_tool",
+    "PostToolUseFailure": "after_tool",
+    "PreCompact": "before_compact",
+    "Stop": "run_end",
+    "SubagentStop": "run_end",
+}
+"""Their events that are sent here, with ours."""
+DEFAULT_TIMEOUT = 60
+MAX_TIMEOUT = 600
+
+_TOOLS = {
+    "read": "Read",
+    "edit": "Edit",
+    "write": "Write",
+    "bash": "Bash",
+    "grep": "Grep",
+    "glob": "Glob",
+    "ls": "LS",
+    "webfetch": "WebFetch",
+    "websearch": "WebSearch",
+    "todo": "TodoWrite",
+    "task": "Task",
+    "skill": "Skill",
+    "ask": "AskUserQuestion",
+}
+"""Their names for our tools."""
+_FIELDS = {"path": "file_path", "background": "run_in_background", "agent": "subagent_type", "task": "prompt"}
+"""Their names for our arguments, where they differ."""
+_SEARCHING = {"Grep", "Glob", "LS"}
+"""Tools whose ``path`` has the same name there."""
+_EDIT_FIELDS = {"old_string", "new_string", "replace_all", "edits"}
+_PLAIN = re.compile(r"[\w|, -]*")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundHook:
+    """One command of a settings file. ``event`` is their name; ``condition`` a rule that a call has to match."""
+
+    event: str
+    matcher: str
+    command: str
+    timeout: float
+    place: str
+    condition: str = ""
+    in_background: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableHook:
+    """A hook of a settings file that has no effect here, and why."""
+
+    event: str
+    place: str
+    why: str
+
+
+def hooks_in(file: ForeignFile) -> Iterator[FoundHook | UnusableHook]:
+    """Yield the hooks of a file of settings, in order."""
+    if file.table.get("disableAllHooks") is True:
+        return
+    for event, groups in file.section("hooks").items():
+        for group in groups if isinstance(groups, list) else ():
+            if isinstance(group, dict):
+                yield from _hooks_of(str(event), group, file)
+
+
+def claude_hook(found: FoundHook, handler: CommandHook) -> "ClaudeHook":
+    """Return a hook that runs as ``handler`` does."""
+    return ClaudeHook(
+        settings=handler.settings,
+        cwd=handler.cwd,
+        environment={**handler.environment, "CLAUDE_PROJECT_DIR": str(handler.cwd)},
+        containment=handler.containment,
+        changed=handler.changed,
+        report=handler.report,
+        found=found,
+    )
+
+
+def settings_of(found: FoundHook, *, sandboxed: bool) -> HookSettings:
+    """Return our settings for a hook."""
+    return HookSettings(event=EVENTS[found.event], command=found.command, timeout=found.timeout, sandboxed=sandboxed)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeHook(CommandHook):
+    """A command that reads and writes the shared format."""
+
+    found: FoundHook = cast("FoundHook", None)
+
+    @property
+    def runs_in_background(self) -> bool:
+        return self.found.in_background
+
+    def handles(self, event: str, tool: str) -> bool:
+        if event != self.settings.event:
+            return False
+        return not tool or _matches(self.found.matcher, tool)
+
+    def wants(self, payload: Payload) -> bool:
+        match payload:
+            case AfterTool():
+                if payload.is_error != (self.found.event == "PostToolUseFailure"):
+                    return False
+                return self._fits(payload.tool, payload.arguments)
+            case BeforeTool():
+                return self._fits(payload.tool, payload.arguments)
+            case RunEnd():
+                return (payload.about.parent is not None) == (self.found.event == "SubagentStop")
+            case SessionStart():
+                return _matches_source(self.found.matcher, payload)
+            case _:
+                return True
+
+    def given(self, payload: Payload) -> bytes:
+        """Return what the command reads."""
+        common = {
+            "session_id": payload.about.session,
+            "transcript_path": "",
+            "cwd": payload.about.cwd,
+            "permission_mode": "default",
+            "hook_event_name": self.found.event,
+        }
+        return json.dumps({**common, **_own_fields(payload)}, ensure_ascii=False).encode()
+
+    def answer(self, payload: Payload, code: int, out: bytes, errors: str) -> HookAnswer:
+        """Return what the command's exit code and output mean; raises HookError where it failed."""
+        event = payload.event
+        if code == REFUSED:
+            return _blocking(event, errors or "no reason given")
+        if code != 0:
+            raise HookError(f"it ended with {code}{f': {errors[:300]}' if errors else ''}")
+        text = out.decode("utf-8", "replace").strip()
+        if not text.startswith("{"):
+            return _context(event, text) if event in {"session_start", "user_prompt"} else ANSWERS[event]()
+        try:
+            said = loads(text)
+        except ValueError:
+            raise HookError(f"what it wrote is not JSON: {text[:80]!r}") from None
+        return _answer(payload, said)
+
+    def _fits(self, tool: str, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call matches the hook's ``if``, a rule such as ``Bash(git *)``."""
+        condition = self.found.condition
+        if not condition:
+            return True
+        try:
+            piece = parse_piece(condition)
+            rules = rules_of(condition, Action.DENY, "other", Anchor())
+        except ForeignRuleError:
+            return False
+        if piece.tool != tool or piece.permission is None:
+            return piece.tool == tool
+        value = str(arguments.get("command") or arguments.get("path") or arguments.get("url") or "")
+        need = PermissionNeed(piece.permission, value)
+        return any(rule.matches(need, tool) for rule in rules)
+
+
+def _hooks_of(event: str, group: Mapping[str, Any], file: ForeignFile) -> Iterator[FoundHook | UnusableHook]:
+    rows = group.get("hooks")
+    for row in rows if isinstance(rows, list) else ():
+        if not isinstance(row, dict):
+            continue
+        command = str(row.get("command") or "")
+        place = file.place(command or event)
+        if event not in EVENTS:
+            yield UnusableHook(event, place, "this event is not sent here")
+        elif row.get("type", "command") != "command" or not command:
+            yield UnusableHook(event, place, f"hooks of type {row.get('type')} are not run here")
+        else:
+            yield FoundHook(
+                event=event,
+                matcher=str(group.get("matcher") or ""),
+                command=command,
+                timeout=_timeout(row.get("timeout")),
+                place=place,
+                condition=str(row.get("if") or ""),
+                in_background=row.get("async") is True,
+            )
+
+
+def _timeout(value: object) -> float:
+    if not isinstance(value, int | float) or value <= 0:
+        return DEFAULT_TIMEOUT
+    return min(float(value), MAX_TIMEOUT)
+
+
+def _matches(matcher: str, tool: str) -> bool:
+    """Whether a matcher means a tool of ours: names between bars, or a regular expression."""
+    if matcher in {"", "*"}:
+        return True
+    names = _their_names(tool)
+    if _PLAIN.fullmatch(matcher):
+        wanted = {name.strip() for name in re.split(r"[|,]", matcher)}
+        return not wanted.isdisjoint(names)
+    try:
+        expression = re.compile(matcher)
+    except re.error:
+        return False
+    return any(expression.fullmatch(name) for name in names)
+
+
+def _their_names(tool: str) -> list[str]:
+    """Return the names that a tool of ours may have there; a server's tool has one for each way to part it."""
+    if tool in BUILTIN:
+        also = ["MultiEdit"] if _TOOLS.get(tool) == "Edit" else []
+        return [_TOOLS.get(tool, tool), *also]
+    parts = tool.split("_")
+    return [f"mcp__{'_'.join(parts[:end])}__{'_'.join(parts[end:])}" for end in range(1, len(parts))] or [tool]
+
+
+def _matches_source(matcher: str, payload: SessionStart) -> bool:
+    source = "resume" if payload.resumed else "startup"
+    return matcher in {"", "*"} or source in matcher.split("|")
+
+
+# -- what they are given -------------------------------------------------------------------------------------
+
+
+def _own_fields(payload: Payload) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    match payload:
+        case SessionStart():
+            fields = {"source": "resume" if payload.resumed else "startup", "model": payload.about.model}
+        case UserPrompt():
+            fields = {"prompt": payload.prompt}
+        case BeforeTool():
+            fields = _call_fields(payload)
+        case AfterTool():
+            response = {"output": payload.output, "stdout": payload.output, "stderr": "", "interrupted": False}
+            fields = {**_call_fields(payload), "tool_response": response, "is_error": payload.is_error}
+        case BeforeCompact():
+            trigger = "manual" if payload.trigger == "manual" else "auto"
+            fields = {"trigger": trigger, "custom_instructions": payload.focus or ""}
+        case RunEnd():
+            fields = {"stop_hook_active": False, "last_assistant_message": payload.answer}
+    return fields
+
+
+def _call_fields(payload: BeforeTool | AfterTool) -> dict[str, Any]:
+    name = _their_names(payload.tool)[0]
+    return {
+        "tool_name": name,
+        "tool_use_id": payload.call_id,
+        "tool_input": _their_input(name, payload.arguments, payload.about.cwd),
+    }
+
+
+def _their_input(name: str, arguments: Mapping[str, Any], cwd: str) -> dict[str, Any]:
+    """Return our arguments in their words; files are named from the root, as they name them."""
+    if name not in _TOOLS.values():
+        return dict(arguments)
+    given: dict[str, Any] = {}
+    for key, value in arguments.items():
+        their = key if name in _SEARCHING else _FIELDS.get(key, key)
+        given[their] = value
+    if "file_path" in given and not str(given["file_path"]).startswith(("/", "~")):
+        given["file_path"] = f"{cwd}/{given['file_path']}"
+    if name == "Bash" and "timeout" in given:
+        given["timeout"] = round(float(given["timeout"]) * 1_000)
+    edits = given.pop("edits", None) if name == "Edit" else None
+    if isinstance(edits, list) and edits:
+        rows = [_their_edit(edit) for edit in edits]
+        given |= rows[0] if len(rows) == 1 else {**rows[0], "edits": rows}
+    return given
+
+
+def _their_edit(edit: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "old_string": edit.get("old", ""),
+        "new_string": edit.get("new", ""),
+        "replace_all": bool(edit.get("all", False)),
+    }
+
+
+def _our_input(payload: BeforeTool, updated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments in their words in ours."""
+    name = _their_names(payload.tool)[0]
+    if name not in _TOOLS.values():
+        return dict(updated)
+    ours = {their: our for our, their in _FIELDS.items()}
+    given = {ours.get(key, key): value for key, value in updated.items() if key not in _EDIT_FIELDS}
+    if name == "Bash" and isinstance(given.get("timeout"), int | float):
+        given["timeout"] = given["timeout"] / 1_000
+    if name == "Bash":
+        given.pop("description", None)
+    if name == "Edit" and "old_string" in updated:
+        rows = updated.get("edits") or [updated]
+        given["edits"] = [
+            {"old": row.get("old_string", ""), "new": row.get("new_string", ""), "all": bool(row.get("replace_all"))}
+            for row in rows
+        ]
+    return given
+
+
+# -- what they answer ----------------------------------------------------------------------------------------
+
+
+def _answer(payload: Payload, said: Mapping[str, Any]) -> HookAnswer:
+    event = payload.event
+    specific = said.get("hookSpecificOutput")
+    more: Mapping[str, Any] = specific if isinstance(specific, dict) else {}
+    notice = str(said.get("systemMessage") or "")
+    reason = str(said.get("stopReason") or said.get("reason") or more.get("permissionDecisionReason") or "")
+    if said.get("continue") is False or said.get("decision") in {"block", "deny"}:
+        return _noticed(_blocking(event, reason or "no reason given"), notice)
+    if isinstance(payload, BeforeTool):
+        return _noticed(_decision(payload, said, more, reason), notice)
+    return _noticed(_context(event, str(more.get("additionalContext") or "")), notice)
+
+
+def _decision(payload: BeforeTool, said: Mapping[str, Any], more: Mapping[str, Any], reason: str) -> BeforeToolAnswer:
+    updated = more.get("updatedInput")
+    arguments = _our_input(payload, updated) if isinstance(updated, dict) else None
+    decided = more.get("permissionDecision") or {"approve": "allow"}.get(str(said.get("decision")))
+    if decided not in {"allow", "deny", "ask"}:
+        return BeforeToolAnswer(arguments=arguments)
+    return BeforeToolAnswer(decision=decided, message=reason, arguments=arguments)
+
+
+def _blocking(event: str, reason: str) -> HookAnswer:
+    """Return the answer that refuses, or, where it is too late for that, tells the model why."""
+    match event:
+        case "user_prompt":
+            return UserPromptAnswer(block=True, message=reason)
+        case "before_tool":
+            return BeforeToolAnswer(decision="deny", message=reason)
+        case "after_tool":
+            return AfterToolAnswer(append=reason)
+        case "before_compact":
+            return CompactAnswer(cancel=True, message=reason)
+        case _:
+            return ANSWERS[event](notice=reason)
+
+
+def _context(event: str, text: str) -> HookAnswer:
+    match event:
+        case "session_start":
+            return SessionStartAnswer(context=text)
+        case "user_prompt":
+            return UserPromptAnswer(context=text)
+        case "after_tool":
+            return AfterToolAnswer(append=text)
+        case "before_compact":
+            return CompactAnswer(context=text)
+        case _:
+            return ANSWERS[event]()
+
+
+def _noticed(answer: HookAnswer, notice: str) -> HookAnswer:
+    return answer.model_copy(update={"notice": notice}) if notice else answer

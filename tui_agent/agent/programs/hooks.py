@@ -1,0 +1,36 @@
+"""Finds the hooks in other programs' files that run here."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tui_agent.agent.hooks.claude_hooks import FoundHook, UnusableHook, hooks_in
+from tui_agent.claude_settings import project_settings, user_settings
+from tui_agent.files.own_git import find_project
+from tui_agent.foreign_file import ForeignFile, read_foreign
+from tui_agent.trust import CODEX_HOOKS
+
+
+def hook_files(project: Path, home: Path) -> Iterator[tuple[str, ForeignFile]]:
+    """Yield the files that may hold hooks, with the program they are of, in the order in which their hooks run."""
+    if (own := user_settings(home)) is not None:
+        yield "Claude Code", own.file
+    if (own_of_codex := read_foreign(home / CODEX_HOOKS, f"~/{CODEX_HOOKS}")) is not None:
+        yield "Codex", own_of_codex
+    for settings in project_settings(project, project):
+        yield "Claude Code", settings.file
+    if (of_codex := read_foreign(project / CODEX_HOOKS, CODEX_HOOKS, project)) is not None:
+        yield "Codex", of_codex
+
+
+def found_hooks(project: Path, home: Path) -> Iterator[tuple[str, ForeignFile, FoundHook | UnusableHook]]:
+    """Yield every hook with its program and file."""
+    for program, file in hook_files(project, home):
+        for hook in hooks_in(file):
+            yield program, file, hook
+
+
+def foreign_hooks(cwd: Path, home: Path, *, trusted: bool) -> Iterator[tuple[FoundHook, bool]]:
+    """Yield the hooks that run in a directory, and whether the project brought them."""
+    for _program, file, hook in found_hooks(find_project(cwd), home):
+        if isinstance(hook, FoundHook) and (trusted or not file.of_project):
+            yield hook, file.of_project
