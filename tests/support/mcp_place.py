@@ -24,7 +24,7 @@ from tui_agent.tools.registry import find_tool
 
 ROOT = Path(__file__).parents[2]
 PLAIN_SERVER = Path(__file__).with_name("plain_mcp_server.py")
-QUICK = Timeouts(start=20, settle=20, pauses=(0, 0))
+QUICK = Timeouts(settle=20, pauses=(0, 0))
 
 
 class Place:

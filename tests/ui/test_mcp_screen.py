@@ -60,7 +60,7 @@ async def test_a_server_that_is_gone_is_restarted_and_its_log_is_shown(tmp_path:
     async with stage.run() as pilot:
         await stage.main.controller.run("mcp", "")
         await stage.until_text("the database is locked", pilot)
-        assert "Its log (l) may say why" in stage.text()
+        assert "Its log may say why. r starts it again." in stage.text()
         await pilot.press("o")
         await until(lambda: isinstance(stage.screen, ViewerScreen), pilot)
         assert "the database is locked" in stage.text()
@@ -140,7 +140,8 @@ SERVERS = (
     McpServerStatus("vault", "user", "http", ServerState.LOGIN, "https://vault.example/mcp", login=LoginState.WAITING,
         detail="https://vault.example/authorize?client_id=4711&state=abc"),
     McpServerStatus("ledger", "user", "stdio", ServerState.FAILED, "ledger-mcp", "there is no program “ledger-mcp”",
-        "Install it, or correct its command in config.toml; then r.",
+        "Install it, or correct its command in config.toml.",
+        remedy="reload",
         log=Path("/home/ada/.local/state/tui-agent/mcp-ledger.log")),
     McpServerStatus("old", "user", "http", ServerState.DISABLED, "https://old.example/mcp"),
 )  # fmt: skip

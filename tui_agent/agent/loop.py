@@ -26,6 +26,7 @@ from tui_agent.agent.doom_loop import REPEATING
 from tui_agent.agent.events import MessageRefused, Notice, RunEnded, RunStarted
 from tui_agent.agent.hooks.payloads import RunEnd
 from tui_agent.agent.job_reports import ended_jobs
+from tui_agent.agent.mcp.records import McpError
 from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError
@@ -112,8 +113,8 @@ class Loop:
             ended = RunEnded("error", error.message, self.step, needs_key=needs_key)
         except (ContextFullError, CompactedError, StopRunError) as error:
             ended = RunEnded("stopped", str(error), self.step)
-        except StoreError as error:
-            ended = RunEnded("error", error.message, self.step)
+        except (StoreError, McpError) as error:
+            ended = RunEnded("error", str(error), self.step)
         except Exception as error:  # the outermost edge of a run: the screen must stay alive
             log.exception("run failed")
             ended = RunEnded("error", f"{type(error).__name__}: {error}", self.step)

@@ -21,6 +21,9 @@ from tui_agent.session.entries import AssistantEntry, CompactionEntry, SystemEnt
 from tui_agent.session.path_queries import newest
 from tui_agent.tools.base import Tool
 
+CHEAP_TO_READ = 30_000
+"""Tokens that may be read anew, without the provider's cache, to tell the model of tools that came late."""
+
 
 class Head:
     """The head of one session."""
@@ -33,6 +36,7 @@ class Head:
         self._told: set[str] = set()
         self._opening = True
         self._previewed: SystemEntry | None = None
+        self._arrivals = ports.mcp.arrivals
         self.tools_wanted = False
         """Whether servers' tools that are not as the head has them are reason enough for a new one, because the user
         asked for it. When a session is opened they are, too."""
@@ -45,6 +49,7 @@ class Head:
         """
         path = self._session.active_path()
         head = newest(path, SystemEntry)
+        self._welcome_late_tools(newest(path, AssistantEntry))
         if head is not None and (head.model, head.mode) == (model, mode) and self._has_tools(head, mode):
             if not cache_cold and not isinstance(
                 newest(path, AssistantEntry, SystemEntry, CompactionEntry), CompactionEntry
@@ -63,6 +68,15 @@ class Head:
             text = f"{model} takes no tools, its server says: it can answer, but not read or change files."
             self._channel.emit(Notice(text, "warning", "tools"))
 
+    def _welcome_late_tools(self, answer: AssistantEntry | None) -> None:
+        """Have tools that came since the head was made in a new one, where little has to be read again for it."""
+        hub = self._ports.mcp
+        if hub.arrivals == self._arrivals:
+            return
+        self._arrivals = hub.arrivals
+        used = answer.usage.prompt if answer is not None and answer.usage is not None else 0
+        self.tools_wanted = self.tools_wanted or hub.joins_always or used <= CHEAP_TO_READ
+
     def _warn_of_overhead(self, head: SystemEntry) -> None:
         """Warn when prompt and tools leave too little of the window for the work, and name the parts."""
         ports = self._ports
@@ -76,10 +90,15 @@ class Head:
             self._channel.emit(Notice(text, "warning", "context"))
 
     async def gather_tools(self, model: str, mode: str) -> None:
-        """Give servers that are still starting a moment, where their tools would get into the next head."""
+        """Give servers that are still starting a moment, where their tools would get into the next head.
+
+        Raises:
+            McpError: one that is required isn't there.
+        """
         head = resolve(self._session.active_path()).system
         if self._opening or head is None or (head.model, head.mode) != (model, mode):
             await self._ports.mcp.settle()
+            self._ports.mcp.check_required()
 
     def tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
         directory = self._ports.directory

@@ -34,7 +34,34 @@ class Page:
     text: str
 
 
-Line = AgentEvent | Session | Page
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServerInventory:
+    """An MCP server. ``detail`` says why it isn't ready; its tools may be offered by way of the tool ``mcp``."""
+
+    name: str
+    state: str
+    detail: str
+    tools: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a run begins with, once servers had their time to start: after the session, before any request.
+
+    ``tools`` are those the model is offered, ``sandbox`` is the kind of sandbox or none, ``problems`` say what could
+    not be used.
+    """
+
+    servers: tuple[ServerInventory, ...]
+    tools: tuple[str, ...]
+    agents: tuple[str, ...]
+    skills: tuple[str, ...]
+    instructions: tuple[str, ...]
+    sandbox: str
+    problems: tuple[str, ...]
+
+
+Line = AgentEvent | Session | Inventory | Page
 
 
 def event_json(event: Line) -> dict[str, Any]:

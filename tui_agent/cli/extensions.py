@@ -27,9 +27,6 @@ from tui_agent.processes.environment import SafeEnvironment, server_environment
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.trust import PinnedFiles, ProjectState, TrustStore, named_files, project_config, project_state
 
-HEADLESS_SETTLE = 15
-"""Seconds a run without a screen waits for servers: there is no later message that could use them."""
-
 
 def _commands(settings: Path, *, held: bool) -> list[str]:
     """Return the commands of a settings file; those that ask for the sandbox only where nothing would be ``held``."""
@@ -85,7 +82,7 @@ class Extensions:
         self._trusts = trusts
         self._sandbox = sandbox
         self._pinned = PinnedFiles()
-        self._patience = Timeouts(settle=HEADLESS_SETTLE) if headless else Timeouts()
+        self._patience = Timeouts(settle=None) if headless else Timeouts()
         self._hubs: dict[Path, McpHub] = {}
         self._own_hubs: list[McpHub] = []
 
@@ -105,7 +102,7 @@ class Extensions:
                 others = (spec for spec in found.specs if spec.name not in more)
                 return FoundServers((*others, *own), found.problems)
 
-            self._own_hubs.append(self._new_hub(find, Timeouts(settle=HEADLESS_SETTLE)))
+            self._own_hubs.append(self._new_hub(find, Timeouts(settle=None)))
             return self._own_hubs[-1]
         if project not in self._hubs:
             self._hubs[project] = self._new_hub(lambda: self.servers(cwd))
@@ -113,7 +110,7 @@ class Extensions:
 
     def hub_of(self, spec: ServerSpec) -> McpHub:
         """Return one server alone; it is not started."""
-        self._own_hubs.append(self._new_hub(lambda: FoundServers((spec,))))
+        self._own_hubs.append(self._new_hub(lambda: FoundServers((spec,)), Timeouts(starts=1)))
         return self._own_hubs[-1]
 
     def _new_hub(self, find: Callable[[], FoundServers], patience: Timeouts | None = None) -> McpHub:

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from tui_agent.agent.agent import Agent
@@ -243,6 +244,7 @@ class HeadlessRun(Frontend):
         from tui_agent.app import race_commands
 
         controller = self.controller
+        await self._take_inventory()
         order = await race_commands.order_of(controller, wish)
         self.say(race_commands.price_of(controller, order).sentence())
         if order.check:
@@ -264,14 +266,45 @@ class HeadlessRun(Frontend):
         elif not any(row.state in {RunnerState.DONE, RunnerState.PASSED, RunnerState.FAILED} for row in entry.runners):
             self.say("No runner came to an end.", "error")
 
+    async def _take_inventory(self) -> None:
+        """Give servers their time to start, and tell what the run begins with."""
+        agent, ports = self.agent, self.agent.ports
+        await agent.context.warm()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ports.budget.seconds):
+                await ports.mcp.settle()
+        if not self._as_json:
+            return
+        servers = (
+            events.ServerInventory(row.name, row.state.value, row.detail, tuple(tool.name for tool in row.tools))
+            for row in ports.mcp.status()
+        )
+        knowledge = ports.knowledge
+        kind = await asyncio.to_thread(lambda: ports.sandbox.state.kind if ports.sandbox is not None else None)
+        inventory = events.Inventory(
+            servers=tuple(servers),
+            tools=tuple(tool.name for tool in agent.context.head.tools(agent.model, agent.mode)),
+            agents=tuple(spec.name for spec in knowledge.specs),
+            skills=tuple(knowledge.skills),
+            instructions=tuple(item.name for item in knowledge.instructions),
+            sandbox=kind or "none",
+            problems=knowledge.problems,
+        )
+        say_json(events.event_json(inventory), file=self._out)
+
     async def _begin(self, message: str, piped: str) -> None:
-        """Send the message or run the command; the run it started may still be going on after that."""
+        """Send the message or run the command; the run it started may still be going on after that.
+
+        Raises:
+            CommandError: the message is a command that can't be used.
+        """
         intent = parse(message)
         command = find(intent.name, command_table()) if isinstance(intent, CommandIntent) else None
         if isinstance(intent, CommandIntent) and command is not None:
             if not await self.controller.run_through(command, " ".join(filter(None, [intent.arguments, piped]))):
                 self._failed = True
             return
+        await self._take_inventory()
         prepared = await prepare(message, self.agent.session, self.agent.ports, piped=piped)
         if isinstance(intent, CommandIntent) and prepared.parts == (TextPart(text=f"/{intent.name}"),):
             # A word with a slash and nothing else says nothing to a model: it is a command that was mistyped.

@@ -138,7 +138,8 @@ async def _test(name: str) -> int:
 def _told(status: McpServerStatus) -> list[str]:
     lines = [f"{status.name}: {status.state.value}  {one_line(status.address, 200)}"]
     if status.detail:
-        lines += [f"{one_line(status.detail, 400)}.", status.advice]
+        lines.append(f"{one_line(status.detail, 400)}.")
+        lines += filter(None, [status.advice])
     lines += [
         f"  {one_line(tool.own, 60):<32} {tokens(tool.tokens):>6}  {one_line(tool.description, 100)}"
         for tool in status.tools

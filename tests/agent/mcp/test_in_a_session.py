@@ -13,14 +13,15 @@ from tui_agent.agent.events import Notice, PermissionAsked
 from tui_agent.agent.mcp.records import ServerState
 from tui_agent.agent.mcp.settings import Timeouts
 from tui_agent.agent.preparing import prepare
+from tui_agent.agent.prompt_head import CHEAP_TO_READ
 from tui_agent.context.request import request_bytes
 from tui_agent.errors import CommandError
-from tui_agent.session.entries import FilePart, SystemEntry, TextPart, ToolStatus
+from tui_agent.session.entries import FilePart, SystemEntry, TextPart, ToolStatus, Usage
 
 
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
-    found = Place(tmp_path / "servers", Timeouts(start=20, settle=0.05, pauses=(0, 0)))
+    found = Place(tmp_path / "servers", Timeouts(settle=0.05, pauses=(0, 0)))
     yield found
     await found.hub.aclose()
 
@@ -51,10 +52,25 @@ async def test_a_call_asks_for_the_tool_by_its_name_and_runs(tmp_path: Path, pla
     assert (result.status, result.output) == (ToolStatus.COMPLETED, "42")
 
 
-async def test_tools_that_come_late_wait_for_the_next_head(tmp_path: Path, place: Place) -> None:
+async def test_tools_that_come_late_join_at_the_next_step(tmp_path: Path, place: Place) -> None:
     gate = place.directory / "gate"
     place.add_stdio("tracker", "--wait-for", str(gate), allow=("add",))
-    client = ScriptedClient([Reply("Hello.")])
+    client = ScriptedClient([Reply("Hello.", usage=Usage(input=CHEAP_TO_READ)), Reply("Yes.")])
+    harness = make_agent(tmp_path, client, mcp=place.hub)
+    await harness.say("hi")
+    gate.touch()
+    await until(lambda: place.state() is ServerState.READY)
+    assert "The model has them from its next step on." in harness.of(Notice)[-1].message
+    await harness.say("and now?")
+    await harness.say("and again")
+    assert told(client) == [set(), {"tracker_add"}, {"tracker_add"}]
+    assert heads(harness) == 2
+
+
+async def test_in_a_long_conversation_tools_that_come_late_wait_for_the_next_head(tmp_path: Path, place: Place) -> None:
+    gate = place.directory / "gate"
+    place.add_stdio("tracker", "--wait-for", str(gate), allow=("add",))
+    client = ScriptedClient([Reply("Hello.", usage=Usage(input=100, cache_read=CHEAP_TO_READ))])
     harness = make_agent(tmp_path, client, mcp=place.hub)
     await harness.say("hi")
     gate.touch()
@@ -79,7 +95,7 @@ async def test_a_session_opened_again_keeps_its_head_while_servers_start(tmp_pat
     harness = make_agent(tmp_path, client, mcp=place.hub)
     await harness.say("hi")
 
-    later = Place(place.directory, Timeouts(start=20, settle=0.05))
+    later = Place(place.directory, Timeouts(settle=0.05))
     later.add_stdio("tracker", "--wait-for", str(place.directory / "never"), allow=("add",))
     harness.agent.ports.mcp = later.hub
     again = Agent(harness.session, harness.agent.ports, model="test/model")
@@ -115,3 +131,12 @@ async def test_prompts_are_commands_and_resources_are_mentioned(tmp_path: Path, 
     )
     assert asked.parts[1:] == (FilePart(path="tracker:memo://today", text="Tests."),)
     assert "tracker:memo://never" in (asked.problem or "")
+
+
+async def test_a_run_without_a_required_server_ends_before_its_first_request(tmp_path: Path, place: Place) -> None:
+    place.add("gone", command="/nowhere/at-all", required=True)
+    client = ScriptedClient([Reply("Hello.")])
+    harness = make_agent(tmp_path, client, mcp=place.hub)
+    ended = await harness.say("hi")
+    assert (ended.reason, client.requests) == ("error", [])
+    assert "The MCP server gone is required" in (ended.error or "")

@@ -141,7 +141,7 @@ async def test_a_server_that_dies_is_started_again(place: Place) -> None:
 
 
 async def test_a_server_that_keeps_dying_is_given_up_and_can_be_restarted_by_hand(tmp_path: Path) -> None:
-    place = Place(tmp_path, Timeouts(start=20, settle=20, pauses=()))
+    place = Place(tmp_path, Timeouts(settle=20, pauses=()))
     place.add_stdio()
     await place.hub.settle()
     with pytest.raises(ToolError):
@@ -156,9 +156,35 @@ async def test_a_server_that_keeps_dying_is_given_up_and_can_be_restarted_by_han
     await place.hub.aclose()
 
 
+MUTE = ("-c", "echo $$ > pid; while read line; do :; done")
+
+
+async def test_without_a_screen_a_server_has_its_time_to_start_and_is_missed_aloud(tmp_path: Path) -> None:
+    place = Place(tmp_path, Timeouts(settle=None, starts=1_000))
+    place.add("mute", command="/bin/sh", args=MUTE, start=0.2)
+    place.add_stdio()
+    await place.hub.settle()
+    assert (place.state("mute"), place.state("tracker")) == (ServerState.STARTING, ServerState.READY)
+    (said,) = place.notices
+    assert said.severity == "warning"
+    assert said.message.startswith("The MCP server mute: no answer for 0.2 s. The work goes on without its tools")
+    place.hub.check_required()
+    await place.hub.aclose()
+
+
+async def test_a_required_server_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    place = Place(tmp_path, Timeouts(settle=0, pauses=()))
+    place.add("gone", command="/nowhere/at-all", required=True)
+    place.add("off", command="/nowhere/at-all", required=True, enabled=False)
+    await place.hub.settle()
+    with pytest.raises(McpError, match=r"^The MCP server gone is required and not there: there is no program"):
+        place.hub.check_required()
+    await place.hub.aclose()
+
+
 async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
-    place = Place(tmp_path, Timeouts(start=0.2, settle=20))
-    place.add("mute", command="/bin/sh", args=("-c", "echo $$ > pid; while read line; do :; done"))
+    place = Place(tmp_path, Timeouts(settle=20, starts=1))
+    place.add("mute", command="/bin/sh", args=MUTE, start=0.2)
     await place.hub.settle()
     (row,) = place.hub.status()
     assert (row.state, row.detail) == (ServerState.FAILED, "it did not answer within 0.2 s")

@@ -96,7 +96,7 @@ async def test_a_refusal_over_http_names_its_status(place: Place) -> None:
     async with served(make_closed_server(OpenDoor(), f"http://127.0.0.1:{port}"), port):
         await place.hub.settle()
         said = {row.name: (row.detail, row.advice) for row in place.hub.status()}
-    assert said["vault"] == ("it refused with 401 Unauthorized", "Correct its headers in config.toml; then R.")
+    assert said["vault"] == ("it refused with 401 Unauthorized", "Correct its headers in config.toml.")
     assert said["lost"][0] == "it answered 404 Not Found"
 
 

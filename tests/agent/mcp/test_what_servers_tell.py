@@ -124,7 +124,7 @@ async def test_a_server_that_speaks_only_sse_is_reached(place, kind):
 
 
 async def test_a_log_holds_so_much_and_no_more(tmp_path):
-    place = Place(tmp_path, Timeouts(start=20, settle=20, pauses=()))
+    place = Place(tmp_path, Timeouts(settle=20, pauses=()))
     flood = "import sys\nfor n in range(60_000): print('line', n, 'x' * 80, file=sys.stderr)\nsys.exit(3)\n"
     place.add("loud", command=sys.executable, args=("-c", flood))
     await place.hub.settle()
@@ -136,9 +136,9 @@ async def test_a_log_holds_so_much_and_no_more(tmp_path):
 
 
 async def test_what_is_no_protocol_on_standard_output_is_named(tmp_path, caplog):
-    place = Place(tmp_path, Timeouts(start=3, settle=20, pauses=()))
+    place = Place(tmp_path, Timeouts(settle=20, starts=1, pauses=()))
     noise = "import sys\nfor n in range(5_000): print('Listening on port 3000')\nsys.stdout.flush()\nsys.stdin.read()\n"
-    place.add("web", command=sys.executable, args=("-c", noise))
+    place.add("web", command=sys.executable, args=("-c", noise), start=3)
     await place.hub.settle()
     [row] = place.hub.status()
     assert row.state is ServerState.FAILED

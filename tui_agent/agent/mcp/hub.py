@@ -10,7 +10,8 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -205,7 +206,8 @@ INSTRUCTION_SHARE = 0.02
 MAX_INSTRUCTION_TOKENS = 4_000
 _SECTION = "server_instructions"
 
-_HOW_TO_TELL = "It is told with the next session, another model, or /mcp reload."
+_JOINS = "The model has them from its next step on."
+_HOW_TO_TELL = "In a long conversation that costs: there it is told with another model or /mcp reload."
 
 
 class McpHub:
@@ -229,12 +231,19 @@ class McpHub:
         self._tools: dict[str, McpTool] = {}
         self._told: set[str] | None = None
         self._started = False
+        self.arrivals = 0
+        """How often tools came after the model was told of its tools."""
         self.listeners: list[Callable[[Notice], None]] = []
         """Called with notices for the user."""
         self.watchers: list[Callable[[], None]] = []
         """Called whenever ``status`` may be different."""
         self.sessions: list[Host] = []
         """Sessions whose person servers may ask."""
+
+    @property
+    def joins_always(self) -> bool:
+        """Whether tools that come late are told to the model at any price: nobody is there who could reload."""
+        return self._patience.settle is None
 
     # -- life -----------------------------------------------------------------------------------------------
 
@@ -244,13 +253,24 @@ class McpHub:
             self._take(self._find())
 
     async def settle(self) -> None:
-        """Wait until every server is ready or has failed, but only a moment: their tools may come later."""
+        """Wait until every server is ready or has failed, but only so long: their tools may come later.
+
+        Those that are required have the time to start that their setting gives them.
+        """
         self.start()
-        waiting = [asyncio.ensure_future(server.settled()) for server in self._servers.values()]
-        if waiting:
-            _done, late = await asyncio.wait(waiting, timeout=self._patience.settle)
-            for task in late:
-                task.cancel()
+        servers = list(self._servers.values())
+        required = [server.settled() for server in servers if server.spec.settings.required]
+        async with _no_longer_than(self._patience.settle):
+            await asyncio.gather(*(server.settled() for server in servers))
+        await asyncio.gather(*required)
+
+    def check_required(self) -> None:
+        """Raise McpError where a server that is required isn't there."""
+        for server in self._servers.values():
+            settings = server.spec.settings
+            if settings.required and settings.enabled and server.state is not ServerState.READY:
+                why = server.detail or server.state.value
+                raise McpError(f"The MCP server {server.name} is required and not there: {why.rstrip('.')}.")
 
     async def restart(self, name: str) -> None:
         server = self._server(name)
@@ -417,6 +437,7 @@ class McpHub:
             address=settings.url or shlex.join([settings.command or "", *settings.args]),
             detail=server.detail,
             advice=server.advice,
+            remedy=server.remedy,
             tools=tuple(
                 McpToolRow(tool.name, info.name, info.description, count(tool.schema()), tool.is_on, info.omitted)
                 for tool in self._tools.values()
@@ -463,8 +484,9 @@ class McpHub:
                 names = {self._names[server.name, name] for name in offered}
                 if self._told is not None and not names <= self._told:
                     self._told |= names
-                    text = f"Tools of the MCP server {server.name} came after the model was told of its tools."
-                    self._notify(Notice(f"{text} {_HOW_TO_TELL}"))
+                    self.arrivals += 1
+                    how = _JOINS if self.joins_always else f"{_JOINS} {_HOW_TO_TELL}"
+                    self._notify(Notice(f"Tools of the MCP server {server.name} are there now. {how}"))
             case ServerState.FAILED:
                 self._notify(
                     Notice(f"The MCP server {server.name} is not there: {server.detail}.", "warning", action="mcp")
@@ -493,6 +515,13 @@ class McpHub:
     def _notify(self, notice: Notice) -> None:
         for listener in tuple(self.listeners):
             listener(notice)
+
+
+@asynccontextmanager
+async def _no_longer_than(seconds: float | None) -> AsyncIterator[None]:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            yield
 
 
 def _section(server: McpServer, window: int, count: Callable[[str], int]) -> str:

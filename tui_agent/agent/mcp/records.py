@@ -202,6 +202,10 @@ class LoginState(StrEnum):
     SIGNED_IN = "signed in"
 
 
+Remedy = Literal["restart", "reload", "login"]
+"""What brings back a server that failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class McpServerStatus:
     """A server for a screen. ``log`` is the file its error output and its messages go to."""
@@ -216,6 +220,7 @@ class McpServerStatus:
     """Why it is not ready; while it waits for a login, the address for the browser."""
     advice: str = ""
     """How the user can fix that."""
+    remedy: Remedy = "restart"
     tools: tuple[McpToolRow, ...] = ()
     prompts: tuple[McpPrompt, ...] = ()
     resources: tuple[McpResource, ...] = ()

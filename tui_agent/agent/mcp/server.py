@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from tui_agent.agent.mcp.connection import Connection, Listener, connect
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
 from tui_agent.agent.mcp.questions import Asker
-from tui_agent.agent.mcp.records import McpError, ServerMessage, ServerOffer, ServerState
+from tui_agent.agent.mcp.records import McpError, Remedy, ServerMessage, ServerOffer, ServerState
 from tui_agent.agent.mcp.settings import ConnectionContext, McpConfigError, ServerSpec, Timeouts
 from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
@@ -25,10 +25,11 @@ _UNAUTHORIZED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 class Trouble(NamedTuple):
-    """``reason`` is without its full stop, ``advice`` with it."""
+    """``reason`` is without its full stop, ``advice`` with it. ``remedy`` is what the screen has a key for."""
 
     reason: str
-    advice: str
+    advice: str = ""
+    remedy: Remedy = "restart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,9 @@ def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstan
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, McpConfigError):
-        return Trouble(str(error), "Set it in the environment before tui-agent is started, or give it a default.")
+        return Trouble(
+            str(error), "Set it in the environment before tui-agent is started, or give it a default.", "reload"
+        )
     where = "config.toml" if spec.source == "user" else ".mcp.json"
     if spec.transport == "http":
         return _of_http(error, spec, around, where)
@@ -62,10 +65,10 @@ def _of_stdio(error: BaseException | None, spec: ServerSpec, around: Circumstanc
     match error:
         case FileNotFoundError() if error.filename:
             return Trouble(
-                f"there is no program “{error.filename}”", f"Install it, or correct its command in {where}; then r."
+                f"there is no program “{error.filename}”", f"Install it, or correct its command in {where}.", "reload"
             )
         case PermissionError():
-            return Trouble(f"“{spec.settings.command}” is not a program", f"Correct its command in {where}; then r.")
+            return Trouble(f"“{spec.settings.command}” is not a program", f"Correct its command in {where}.", "reload")
     if around.noise and (around.late is not None or error is None):
         reason = f"it writes what is not the protocol to its standard output (“{around.noise}”)"
         return Trouble(
@@ -73,33 +76,38 @@ def _of_stdio(error: BaseException | None, spec: ServerSpec, around: Circumstanc
         )
     if around.late is not None:
         reason = f"it did not answer within {around.late:g} s"
-        advice = f"Does its command in {where} start a server that speaks over standard output? r starts it again."
+        advice = f"Does its command in {where} start a server that speaks over standard output?"
     else:
-        reason, advice = _text(error), "Its log (l) may say why; r starts it again."
+        reason = _text(error)
+        advice = "Its log may say why."
     said = around.last_words
     return Trouble(f"{reason} ({said})" if said and said not in reason else reason, advice)
 
 
 def _of_http(error: BaseException | None, spec: ServerSpec, around: Circumstances, where: str) -> Trouble:
     if isinstance(error, McpError):
-        return Trouble(_text(error), "r asks for the login again.")
+        return Trouble(_text(error), remedy="login")
     if around.late is not None:
-        return Trouble(
-            f"it did not answer within {around.late:g} s", f"Is the address in {where} right? r tries again."
-        )
+        return Trouble(f"it did not answer within {around.late:g} s", f"Is the address in {where} right?")
     if around.status is not None:
-        try:
-            answer = f"{around.status:d} {HTTPStatus(around.status).phrase}"
-        except ValueError:
-            answer = str(around.status)
-        if around.status not in _UNAUTHORIZED:
-            return Trouble(f"it answered {answer}", f"Is the address in {where} right, with its path? r tries again.")
-        advice = f"Correct its headers in {where}; then R." if spec.settings.is_authorized else "o logs in again."
-        return Trouble(f"it refused with {answer}", advice)
+        return _of_refusal(around.status, spec, where)
     if type(error).__name__ == "ConnectError":  # of httpx, which is not to be imported for this
         reason = f"nobody answers at {spec.settings.url}"
-        return Trouble(reason, f"Start it, or correct its address in {where}; then r.")
-    return Trouble(_text(error), "r tries again.")
+        return Trouble(reason, f"Start it, or correct its address in {where}.", "reload")
+    return Trouble(_text(error))
+
+
+def _of_refusal(status: int, spec: ServerSpec, where: str) -> Trouble:
+    try:
+        answer = f"{status:d} {HTTPStatus(status).phrase}"
+    except ValueError:
+        answer = str(status)
+    if status not in _UNAUTHORIZED:
+        return Trouble(f"it answered {answer}", f"Is the address in {where} right, with its path?")
+    refused = f"it refused with {answer}"
+    if spec.settings.is_authorized:
+        return Trouble(refused, f"Correct its headers in {where}.", "reload")
+    return Trouble(refused, remedy="login")
 
 
 def _text(error: BaseException | None) -> str:
@@ -116,6 +124,7 @@ def _text(error: BaseException | None) -> str:
 log = logging.getLogger(__name__)
 
 _LOG_TAIL = 4_000
+_WITHOUT_IT = "The work goes on without its tools; they join when it answers"
 MESSAGES_KEPT = 50
 """Messages of a server that can be looked at beside its log."""
 
@@ -139,6 +148,7 @@ class McpServer:
         self.detail = ""
         self.advice = ""
         """How the user can fix a failure."""
+        self.remedy: Remedy = "restart"
         self.restarts = 0
         self._around = around
         self._patience = patience
@@ -167,7 +177,7 @@ class McpServer:
             self._task = asyncio.get_running_loop().create_task(self._supervise(), name=f"mcp {self.name}")
 
     async def settled(self) -> None:
-        """Wait until it is ready or has failed; at once when it was never started."""
+        """Wait until it is ready, has failed or had its time to start; at once when it was never started."""
         if self._task is not None:
             await self._settled.wait()
 
@@ -220,7 +230,10 @@ class McpServer:
             # In a thread: it takes half a second.
             await asyncio.to_thread(importlib.import_module, "mcp")
             async with AsyncExitStack() as stack:
-                async with asyncio.timeout(self._patience.start) as self._deadline:
+                if self._patience.starts > 1:
+                    late = asyncio.get_running_loop().call_later(self.spec.settings.start, self._be_late)
+                    stack.callback(late.cancel)
+                async with asyncio.timeout(self._most) as self._deadline:
                     connection = await stack.enter_async_context(connect(self.spec, self._around, self._listener))
                 stack.callback(setattr, self, "_connection", None)
                 self._connection = connection
@@ -238,11 +251,16 @@ class McpServer:
             return ready, self._why(error)
         return ready, self._why(None)
 
+    @property
+    def _most(self) -> float:
+        """Seconds after which it has failed to start."""
+        return self.spec.settings.start * self._patience.starts
+
     def _is_over(self) -> bool:
         return self._lost or self._stopping.is_set()
 
     async def _take_offer(self, connection: Connection) -> None:
-        async with asyncio.timeout(self._patience.start):
+        async with asyncio.timeout(self._most):
             self.offer = await connection.offer()
         self._refusal = None
         self._set(ServerState.READY)
@@ -279,11 +297,21 @@ class McpServer:
                 self._deadline.reschedule(asyncio.get_running_loop().time() + LOGIN_SECONDS)
         self._set(ServerState.LOGIN, url)
 
-    def _set(self, state: ServerState, detail: str = "", advice: str = "") -> None:
-        self.state, self.detail, self.advice = state, detail, advice
+    def _set(self, state: ServerState, detail: str = "", advice: str = "", remedy: Remedy = "restart") -> None:
+        self.state = state
+        self.detail = detail
+        self.advice = advice
+        self.remedy = remedy
         if state not in {ServerState.STARTING, ServerState.LOGIN}:
             self._settled.set()
         self._on_change(self, state)
+
+    def _be_late(self) -> None:
+        """Let the first request go without this server, which is waited for longer."""
+        if not self._settled.is_set():
+            self._settled.set()
+            if self.state is ServerState.STARTING:
+                self._set(self.state, f"no answer for {self.spec.settings.start:g} s. {_WITHOUT_IT}")
 
     def _why(self, error: Exception | None) -> Trouble:
         """Say why it ended; the server's last output says more than a closed pipe."""
@@ -294,5 +322,5 @@ class McpServer:
                 text = self._around.log_path(self.name).read_bytes()[-_LOG_TAIL:].decode("utf-8", "replace")
                 lines = (line.strip() for line in reversed(text.splitlines()))
                 said = next((line[:200] for line in lines if line and not line.startswith("[")), "")
-        patience = self._patience.start if late else None
+        patience = self._most if late else None
         return trouble_of(error, self.spec, Circumstances(patience, self._refusal, said, self._noise))

@@ -54,6 +54,13 @@ class McpServerSettings(BaseModel):
         description="Whether every request holds its tools' parameters or the model loads them; auto: by their size.",
     )
     timeout: float = Field(default=60, gt=0, le=3_600, description="Seconds one call may take.")
+    start: float = Field(
+        default=30,
+        gt=0,
+        le=600,
+        description="Seconds a run without a screen waits for it; after four times that it failed.",
+    )
+    required: bool = Field(default=False, description="Whether the work ends with an error where it isn't there.")
     log_level: LogLevel = Field(default="warning", description="The least important messages it is asked to send.")
 
     @model_validator(mode="after")
@@ -106,7 +113,14 @@ class ServerSpec:
 
     def runs_on(self, other: "ServerSpec") -> bool:
         """Return True if a running server serves another spec too: only what is offered of it, and how, differs."""
-        plain = {"allow": None, "deny": (), "log_level": "warning", "schemas": "auto"}
+        plain = {
+            "allow": None,
+            "deny": (),
+            "log_level": "warning",
+            "schemas": "auto",
+            "start": 30,
+            "required": False,
+        }
         mine, theirs = (spec.settings.model_copy(update=plain) for spec in (self, other))
         return (self.source, self.cwd, mine) == (other.source, other.cwd, theirs)
 
@@ -237,10 +251,11 @@ class ConnectionContext:
 class Timeouts:
     """How long things may take, in seconds. ``pauses`` come before each new start of a server that died.
 
-    A server that was up for ``healthy`` seconds has all its starts back.
+    The first request waits ``settle`` for servers, None: as long as each one's setting ``start`` says. A server has
+    failed after ``starts`` times that. One that was up for ``healthy`` seconds has all its starts back.
     """
 
-    start: float = 30
-    settle: float = 2
+    settle: float | None = 2
+    starts: float = 4
     pauses: tuple[float, ...] = (0.5, 4, 20)
     healthy: float = 60

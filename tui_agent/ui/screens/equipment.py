@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui_agent.agent.channel import joined
-from tui_agent.agent.mcp.records import LoginState, McpError, McpServerStatus, McpToolRow, ServerState
+from tui_agent.agent.mcp.records import LoginState, McpError, McpServerStatus, McpToolRow, Remedy, ServerState
 from tui_agent.app.format import one_line, plural, short_path, tokens, visible
 from tui_agent.app.frontend import EquipmentLine, Heading, Output
 from tui_agent.config import ConfigError
@@ -321,6 +321,18 @@ def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
     return f"{how} · {later} loaded on demand" if later else how
 
 
+_REMEDIES: dict[Remedy, str] = {
+    "restart": "r starts it again.",
+    "reload": "Ctrl+R reads the settings again.",
+    "login": "i asks for the login again.",
+}
+"""What can be done about a server that failed, by the keys of this page."""
+
+
+def _said(server: McpServerStatus) -> str:
+    return "" if server.state is ServerState.DISABLED else server.detail
+
+
 def server_text(server: McpServerStatus) -> Content:
     failed = server.state is ServerState.FAILED
     heads = {
@@ -332,7 +344,7 @@ def server_text(server: McpServerStatus) -> Content:
     loud = f"Said last ({server.log_level} and above; its setting log_level changes that):"
     instructions = f"Tells the model about itself: {tokens(server.instruction_tokens)} tokens of every request."
     lines = [
-        server.advice if failed else server.detail if server.state is not ServerState.DISABLED else "",
+        f"{server.advice} {_REMEDIES[server.remedy]}".strip() if failed else _said(server),
         f"{server.address}  ({where})",
         "Signed in; i signs out and asks again." if server.login is LoginState.SIGNED_IN else "",
         _named("Prompts: ", [f"/{row.command} {row.usage}".strip() for row in server.prompts]),
