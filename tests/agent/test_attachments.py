@@ -12,8 +12,8 @@ from tests.support.scripted_client import Reply
 from tests.tools.test_read import png
 from tui_agent.agent.attachments import FILE_BYTES, Naming, Prepared, load_message
 from tui_agent.agent.mentions import entry_mentions, file_mentions
+from tui_agent.pictures import MAX_SOURCE_BYTES
 from tui_agent.session.entries import FilePart, ImagePart, TextPart
-from tui_agent.tools.outputs import MAX_IMAGE_BYTES
 
 
 def test_names_end_before_punctuation_and_may_be_quoted() -> None:
@@ -83,13 +83,22 @@ async def test_a_long_file_is_cut_and_a_binary_one_described(harness: Harness, t
 async def test_an_image_goes_as_one_unless_it_is_too_large(harness: Harness, tmp_path: Path) -> None:
     (tmp_path / "project/shot.png").write_bytes(png(3, 2))
     with (tmp_path / "project/huge.png").open("wb") as file:
-        file.truncate(MAX_IMAGE_BYTES + 1)
+        file.truncate(MAX_SOURCE_BYTES + 1)
     _text, image, huge = (await load(harness, "@shot.png @huge.png")).parts
     assert isinstance(image, ImagePart)
     assert (image.mime, image.width, image.height, image.path) == ("image/png", 3, 2, "shot.png")
     assert harness.agent.ports.blob(image.blob) == png(3, 2)
     assert isinstance(huge, FilePart)
-    assert "too large" in huge.text
+    assert huge.text == "[not shown: it is a file of more than 40 MB]"
+
+
+async def test_a_picture_is_known_by_its_bytes_and_what_is_none_says_why(harness: Harness, tmp_path: Path) -> None:
+    (tmp_path / "project/photo.txt").write_bytes(png(3, 2))
+    (tmp_path / "project/page.png").write_bytes(b"<!DOCTYPE html><html>Not found</html>")
+    _text, image, page = (await load(harness, "@photo.txt @page.png")).parts
+    assert isinstance(image, ImagePart)
+    assert image.mime == "image/png"
+    assert page == FilePart(path="page.png", text="[not shown: it is a web page]")
 
 
 async def test_what_does_not_exist_stays_text_and_is_said(harness: Harness, tmp_path: Path) -> None:

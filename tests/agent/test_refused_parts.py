@@ -6,6 +6,7 @@ from pathlib import Path
 from tests.support.agents import Harness, make_agent
 from tests.support.model_script import Recorded
 from tests.support.model_server import ModelServer, Turn, status
+from tests.test_pictures import drawn
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.route import Router
@@ -29,7 +30,7 @@ def agent_at(tmp_path: Path, server: ModelServer) -> Harness:
 async def test_a_picture_the_provider_refuses_is_taken_out_and_comes_back_when_restored(tmp_path: Path) -> None:
     with ModelServer(picky) as server:
         harness = agent_at(tmp_path, server)
-        picture = ImagePart(blob=harness.store.put_blob(b"no picture"), mime="image/png", path="a.png")
+        picture = ImagePart(blob=harness.store.put_blob(drawn()), mime="image/png", path="a.png")
         harness.agent.submit((TextPart(text="look"), picture))
         first = await harness.ended()
         second = await harness.say("and now?")

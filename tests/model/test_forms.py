@@ -18,6 +18,7 @@ from tests.support.model_script import Recorded
 from tests.support.model_server import Fault, ModelServer, Turn, status
 from tests.support.request_validator import validate
 from tests.support.thoroughness import examples, thorough
+from tests.test_pictures import drawn
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.model.catalog import Catalog
@@ -54,7 +55,7 @@ WHOLE = ModelRequest(
     ),
     tools=TOOLS,
     max_output_tokens=32_000,
-    blobs={PICTURE: b"\x89PNG"},
+    blobs={PICTURE: drawn()},
 )
 """A request that has every part that can be refused."""
 
@@ -178,7 +179,7 @@ async def test_a_picture_whose_place_is_named_goes_alone(provider: ModelServer) 
     request = replace(
         WHOLE,
         messages=(*WHOLE.messages[:2], Message("user", content)),
-        blobs={PICTURE: b"\x89PNG", other: b"\x89PNH"},
+        blobs={PICTURE: drawn(), other: drawn(size=(3, 3))},
     )
     provider.play(status(400, f"Invalid image at {place}"), Turn("fine"))
     client = client_at(provider, vision=True)
@@ -189,6 +190,26 @@ async def test_a_picture_whose_place_is_named_goes_alone(provider: ModelServer) 
     assert told.blobs == frozenset({PICTURE})
     assert str(provider.calls[-1].json).count("image_url'}") == 0
     assert str(provider.calls[-1].json).count("'type': 'image_url'") == 1
+
+
+async def test_a_picture_goes_out_as_its_server_takes_it_and_one_that_cannot_be_read_is_left_out(
+    provider: ModelServer,
+) -> None:
+    webp, page = "b" * 64, "c" * 64
+    content = (ContentText("see"), ImageRef(webp, "image/png"), ImageRef(page, "image/png"))
+    blobs = {webp: drawn("WEBP"), page: b"<html>Not found</html>"}
+    request = replace(WHOLE, messages=(Message("user", content),), blobs=blobs)
+    provider.play(Turn("fine"))
+    client = client_at(provider, vision=True)
+    answer = await collect(client, request)
+    await client.aclose()
+
+    (told,) = [event for event in answer.events if isinstance(event, PartLeftOut)]
+    assert told.messages == ("A picture can't be sent: it is a web page.",)
+    assert told.blobs == frozenset({page})
+    _text, sent, note = provider.calls[0].json["messages"][0]["content"]
+    assert sent["image_url"]["url"].startswith("data:image/png;base64,iVBOR"), "llama.cpp reads no WebP"
+    assert note["type"] == "text"
 
 
 async def test_a_refusal_that_holds_for_every_form_is_told_and_nothing_is_remembered(provider: ModelServer) -> None:

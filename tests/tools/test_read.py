@@ -8,10 +8,11 @@ import zlib
 import pytest
 
 from tests.support.tooling import Workspace
+from tests.test_pictures import drawn
 from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
+from tui_agent.pictures import MAX_BYTES, MAX_SOURCE_BYTES
 from tui_agent.tools import reads as reads_module
-from tui_agent.tools.outputs import MAX_IMAGE_BYTES
 from tui_agent.tools.read import ReadTool
 
 READ = ReadTool()
@@ -108,12 +109,16 @@ async def test_an_image_is_attached_with_its_size(space: Workspace) -> None:
     assert space.blobs[part.blob] == data
     assert "40x30" in result.output
     space.blobs.clear()
-    space.file("huge.png", png(4, 3) + b"\0" * MAX_IMAGE_BYTES)
+    space.file("heavy.png", png(4, 3) + b"\0" * MAX_BYTES)
+    heavy = await space.call(READ, path="heavy.png")
+    assert len(space.blobs[heavy.attachments[0].blob]) < 1_000
+    space.blobs.clear()
+    space.file("huge.png", png(4, 3) + b"\0" * MAX_SOURCE_BYTES)
     huge = await space.call(READ, path="huge.png")
     space.vision = False
     unseen = await space.call(READ, path="shot.png")
     assert unseen.attachments == huge.attachments == ()
-    assert "smaller copy" in huge.output
+    assert "more than 40 MB" in huge.output
     assert "40x30 pixels, 83 bytes. This model takes no images." in unseen.output
     assert space.blobs == {}
 
@@ -121,15 +126,19 @@ async def test_an_image_is_attached_with_its_size(space: Workspace) -> None:
 @pytest.mark.parametrize(
     ("data", "mime"),
     [
-        (b"GIF89a\x02\x00\x03\x00", "image/gif"),
-        (b"\xff\xd8\xff\xe0" + b"\0" * 20, "image/jpeg"),
-        (b"RIFF\0\0\0\0WEBPVP8 " + b"\0" * 20, "image/webp"),
+        (drawn("GIF"), "image/gif"),
+        (drawn("JPEG"), "image/jpeg"),
+        (drawn("WEBP"), "image/webp"),
     ],
 )
 async def test_images_are_known_by_content(space: Workspace, data: bytes, mime: str) -> None:
     space.file("picture", data)
     (part,) = (await space.call(READ, path="picture")).attachments
     assert part.mime == mime
+
+    space.file("picture", data[: len(data) // 2])
+    cut = await space.call(READ, path="picture")
+    assert "Not shown: it is a picture that is damaged or cut off." in cut.output
 
 
 @pytest.mark.parametrize("data", [b"\x7fELF\0\0\0", bytes(range(1, 255)) * 10])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.ui_app import Stage, make_stage, screen_text, until, write
-from tui_agent.app.pasted_images import MAX_KEPT, PastedImages, image_suffix
+from tui_agent.app.pasted_images import MAX_KEPT, PastedImages
 from tui_agent.session.entries import ImagePart, TextPart
 from tui_agent.ui.clipboard import copy_natively, native_tools, read_image
 
@@ -86,11 +86,6 @@ def test_the_oldest_go(tmp_path: Path) -> None:
             os.utime(path, (number, number))
     pasted.keep(PNG)
     assert sum(pasted.path(name) is not None for name in names) == MAX_KEPT - 1
-
-
-def test_formats_are_told_by_their_first_bytes() -> None:
-    first = PNG, b"\xff\xd8\xff\xe0", b"GIF89a", b"RIFF1234WEBPVP8", b"BM", b""
-    assert [image_suffix(data) for data in first] == ["png", "jpg", "gif", "webp", "", ""]
 
 
 def a_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image: bytes | None = PNG) -> Stage:

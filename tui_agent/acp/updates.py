@@ -38,10 +38,10 @@ from tui_agent.agent.events import (
     ToolOutput,
     ToolStarted,
 )
-from tui_agent.agent.mentions import IMAGE_TYPES
 from tui_agent.context.budget import ContextSize
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
+from tui_agent.pictures import NoPicture, read_picture
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
@@ -59,7 +59,7 @@ from tui_agent.session.entries import (
     UserPart,
 )
 from tui_agent.session.path_queries import command_line
-from tui_agent.tools.outputs import MAX_IMAGE_BYTES, image_size
+from tui_agent.tools.outputs import image_part
 from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.todo import TodoStatus, TodoTool, parse
 
@@ -110,17 +110,17 @@ def _apart(texts: Sequence[str], name: str) -> str:
 
 
 def _image(data: str, mime: str, uri: str | None, put_blob: Callable[[bytes], str]) -> ImagePart:
-    if mime not in IMAGE_TYPES.values():
+    if not mime.startswith("image/"):
         raise _refused(f"Attachments of the type {mime or 'unknown'} can't be taken, images can.")
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         raise _refused("An image is not base64.") from None
-    if len(content) > MAX_IMAGE_BYTES:
-        raise _refused(f"An image is larger than {MAX_IMAGE_BYTES // 1_000_000} MB.")
-    width, height = image_size(content)
+    picture = read_picture(content)
+    if isinstance(picture, NoPicture):
+        raise _refused(f"An image can't be taken: it is {picture.reason}.")
     name = Path(unquote(urlsplit(uri).path)).name if uri else None
-    return ImagePart(blob=put_blob(content), mime=mime, width=width, height=height, path=name or None)
+    return image_part(picture, put_blob, name or None)
 
 
 def _name(uri: str, cwd: Path) -> str:

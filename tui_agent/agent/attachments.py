@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 from tui_agent.agent.archive import entry_text
-from tui_agent.agent.mentions import IMAGE_TYPES, FileMention, entry_mentions, file_mentions, has_mention
+from tui_agent.agent.mentions import IMAGE_SUFFIXES, FileMention, entry_mentions, file_mentions, has_mention
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.recalling import fits, names_in_use, outline
 from tui_agent.context.settings import ContextSettings
@@ -18,13 +18,14 @@ from tui_agent.files.inside import is_inside
 from tui_agent.files.secret_files import shown_text
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import at_home, is_directory, is_file, is_there, real_path
+from tui_agent.pictures import MAX_SOURCE_BYTES, NoPicture, Picture, picture_type, read_picture
 from tui_agent.safe_text import valid
-from tui_agent.session.entries import Entry, FilePart, ImagePart, TextPart, ToolResultEntry, ToolStatus, UserPart
+from tui_agent.session.entries import Entry, FilePart, TextPart, ToolResultEntry, ToolStatus, UserPart
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.session import Session
 from tui_agent.text_files.lines import numbered
 from tui_agent.text_files.reading import encoding_of, read_start, read_window, without_secrets
-from tui_agent.tools.outputs import MAX_IMAGE_BYTES, image_size
+from tui_agent.tools.outputs import image_part
 from tui_agent.tools.registry import tool_traits
 
 LoadNamed = Callable[[str], Awaitable[tuple[UserPart, ...]]]
@@ -65,8 +66,7 @@ class _Image:
     """An image that was read but is not in the store yet."""
 
     path: str
-    mime: str
-    data: bytes
+    picture: Picture
 
 
 async def load_message(
@@ -152,13 +152,11 @@ def _path(name: str, cwd: Path) -> Path:
 
 
 def _file(name: str, path: Path) -> FilePart | _Image:
-    mime = IMAGE_TYPES.get(path.suffix.lower())
     size = path.stat().st_size
-    if mime is not None and size > MAX_IMAGE_BYTES:
-        return FilePart(path=name, text=f"[image of {size} bytes, too large to attach]")
-    if mime is not None:
-        with path.open("rb") as file:
-            return _Image(name, mime, file.read(MAX_IMAGE_BYTES))
+    with path.open("rb") as file:
+        if picture_type(file.read(16)) or path.suffix.lower() in IMAGE_SUFFIXES:
+            file.seek(0)
+            return _picture(name, file.read(MAX_SOURCE_BYTES + 1))
     start = read_start(real_path(path), FILE_BYTES)
     if start is None:
         return FilePart(path=name, text=f"[binary file of {size} bytes]")
@@ -166,6 +164,13 @@ def _file(name: str, path: Path) -> FilePart | _Image:
     if start.size > start.bytes_read:
         text = f"{text}\n[{start.size - start.bytes_read} more bytes; use read for the rest]"
     return FilePart(path=name, text=text)
+
+
+def _picture(name: str, data: bytes) -> FilePart | _Image:
+    picture = read_picture(data)
+    if isinstance(picture, NoPicture):
+        return FilePart(path=name, text=f"[not shown: it is {picture.reason}]")
+    return _Image(name, picture)
 
 
 def _lines(path: Path, first: int, last: int) -> str:
@@ -198,8 +203,7 @@ def _directory(name: str, path: Path) -> FilePart:
 def _stored(part: FilePart | _Image, put_blob: Callable[[bytes], str]) -> UserPart:
     if isinstance(part, FilePart):
         return part
-    width, height = image_size(part.data)
-    return ImagePart(blob=put_blob(part.data), mime=part.mime, width=width, height=height, path=part.path)
+    return image_part(part.picture, put_blob, part.path)
 
 
 _MOST_FILES = 5

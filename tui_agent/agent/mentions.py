@@ -5,14 +5,10 @@ from collections.abc import Iterator
 
 from tui_agent.lazy import LazyPattern, dataclass
 
-IMAGE_TYPES = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-}
-"""Image files by suffix, as providers take them."""
+IMAGE_SUFFIXES = frozenset({
+    ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".ico", ".avif", ".heic", ".heif",
+})  # fmt: skip
+"""Suffixes of files that are attached as pictures; the type is told by the bytes."""
 
 # Each begins with a plain character, which is found in a paste of megabytes in no time; see ``_words``.
 _FILE = LazyPattern(r'@(?:"([^"\n]+)"|([^\s"]+))')

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tui_agent.files.atomic import write_atomically
 from tui_agent.lazy import LazyPattern
 from tui_agent.path_checks import is_file
+from tui_agent.pictures import SUFFIXES, NoPicture, read_picture
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,15 +23,6 @@ MAX_KEPT = 50
 NAME = LazyPattern(r"clipboard-[0-9a-f]{8}\.(?:png|jpg|gif|webp)")
 """How such an image is named in a message, after the ``@``."""
 
-_BEGINNINGS = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpg"), (b"GIF8", "gif"))
-
-
-def image_suffix(data: bytes) -> str:
-    """Return the suffix of an image's format by its first bytes, "" for formats that providers do not take."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "webp"
-    return next((suffix for beginning, suffix in _BEGINNINGS if data.startswith(beginning)), "")
-
 
 class PastedImages:
     """The images below ``directory``, by default one of their own that nobody finds again."""
@@ -42,10 +34,13 @@ class PastedImages:
         """Keep an image and return its name.
 
         Raises:
-            OSError: it can't be written.
+            OSError: it is none, or can't be written.
         """
-        name = f"clipboard-{sha256(data).hexdigest()[:8]}.{image_suffix(data)}"
-        write_atomically(self._directory / name, data, mode=0o600)
+        picture = read_picture(data)
+        if isinstance(picture, NoPicture):
+            raise OSError(f"The clipboard holds {picture.reason}.")
+        name = f"clipboard-{sha256(picture.data).hexdigest()[:8]}.{SUFFIXES[picture.mime]}"
+        write_atomically(self._directory / name, picture.data, mode=0o600)
         kept = sorted(self._directory.glob("clipboard-*"), key=lambda path: path.stat().st_mtime_ns)
         for path in kept[:-MAX_KEPT]:
             path.unlink(missing_ok=True)
@@ -58,12 +53,9 @@ class PastedImages:
 
     def part(self, name: str, put_blob: Callable[[bytes], str]) -> ImagePart | None:
         """Return the part of a message that holds an image, None when there is none of that name."""
-        from tui_agent.agent.mentions import IMAGE_TYPES
-        from tui_agent.session.entries import ImagePart
-        from tui_agent.tools.outputs import image_size
+        from tui_agent.tools.outputs import image_part
 
         if (path := self.path(name)) is None:
             return None
-        data = path.read_bytes()
-        width, height = image_size(data)
-        return ImagePart(blob=put_blob(data), mime=IMAGE_TYPES[path.suffix], width=width, height=height, path=name)
+        picture = read_picture(path.read_bytes())
+        return None if isinstance(picture, NoPicture) else image_part(picture, put_blob, name)

@@ -11,18 +11,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tui_agent.context.request import ImageRef, ModelRequest
+from tui_agent.context.request import ModelRequest
 from tui_agent.lazy import dataclass
 from tui_agent.model.error_body import read_body
 from tui_agent.model.errors import Failure, classify
-from tui_agent.model.forms import MAX_TRIES, REMEDIES, Refused, ServerForm, Shape, next_shape, shaped
+from tui_agent.model.forms import (
+    MAX_TRIES,
+    REMEDIES,
+    Refused,
+    ServerForm,
+    Shape,
+    images_in,
+    next_shape,
+    shaped,
+    with_pictures,
+)
 from tui_agent.model.learnt import LearntFacts
 from tui_agent.model.logins import LoginError
 from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent, PartLeftOut
-from tui_agent.model.providers import WireName
+from tui_agent.model.providers import OWN_SERVER_PICTURES, WireName
 from tui_agent.model.refusals import Part, Sent, find_refusal
 from tui_agent.model.route import Route, Router
 from tui_agent.model.settings import HostSettings
+from tui_agent.pictures import NoPicture, Picture, PictureLimits, fits, read_picture
 
 if TYPE_CHECKING:
     from tui_agent.model.hosted.client import HostClient
@@ -32,6 +43,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _UNAUTHORISED = 401
+_PICTURES_KEPT = 64
+"""Pictures made to fit a provider that are kept for the next request."""
 
 
 @dataclass(slots=True)
@@ -56,11 +69,10 @@ class _Attempt:
     @property
     def sent(self) -> Sent:
         request, route = self.request, self.route
-        parts = (part for message in request.messages for part in message.content)
         return Sent(
             optional=self.optional,
             tools=tuple(tool.name for tool in request.tools),
-            blobs=frozenset(part.blob for part in parts if isinstance(part, ImageRef)),
+            blobs=frozenset(image.blob for message in request.messages for image in images_in(message)),
             answer_tokens=_answer_tokens(self.body),
             has_effort=request.effort is not None,
             can_change_format=route.wire == "responses" and route.is_elsewhere,
@@ -88,6 +100,8 @@ class ProviderClient:
         self._hosted: HostClient | None = None
         self._loading: asyncio.Task[Http] | None = None
         self._warming: asyncio.Task[None] | None = None
+        self._pictures: dict[tuple[str, PictureLimits], Picture | NoPicture] = {}
+        """Pictures made to fit, by blob and limits."""
         self._renewing: dict[str, asyncio.Task[bool]] = {}
 
     @property
@@ -139,8 +153,11 @@ class ProviderClient:
         """
         await self._renew(request.model)
         served = self._router.catalog.served_name(request.model)
-        shape = Shape(self._learnt.form(served))
+        request, unreadable = await self._with_fitting_pictures(request)
+        shape = Shape(self._learnt.form(served), blobs=frozenset(unreadable))
         told: dict[Part, str] = {}
+        if unreadable:
+            told[Part.PICTURE] = f"A picture can't be sent: it is {'; '.join(dict.fromkeys(unreadable.values()))}."
         calls: list[object] = []
         renewed = False
         while True:
@@ -169,6 +186,27 @@ class ProviderClient:
                 log.warning("%s Sent again, refused was: %s", error.message, part)
             else:
                 return
+
+    async def _with_fitting_pictures(self, request: ModelRequest) -> tuple[ModelRequest, dict[str, str]]:
+        """Return a request with pictures as its provider takes them, and why others can't be sent, by blob."""
+        if not request.blobs:
+            return request, {}
+        route = self._router.route(request.model)
+        limits = OWN_SERVER_PICTURES if route.is_small_server else route.provider.pictures
+        mimes = {part.blob: part.mime for message in request.messages for part in images_in(message)}
+        odd = {
+            blob: request.blobs[blob]
+            for blob, mime in mimes.items()
+            if blob in request.blobs and not fits(request.blobs[blob], mime, limits)
+        }
+        for blob, data in odd.items():
+            if (blob, limits) not in self._pictures:
+                self._pictures[blob, limits] = await asyncio.to_thread(read_picture, data, limits)
+        made = {blob: self._pictures[blob, limits] for blob in odd}
+        while len(self._pictures) > _PICTURES_KEPT:
+            self._pictures.pop(next(iter(self._pictures)))
+        unreadable = {blob: picture.reason for blob, picture in made.items() if isinstance(picture, NoPicture)}
+        return with_pictures(request, made), unreadable
 
     async def _renewed(self, error: ModelError, attempt: _Attempt) -> bool:
         """Return whether a token that was refused has been replaced."""

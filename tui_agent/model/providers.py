@@ -8,6 +8,7 @@ from dataclasses import field, replace
 from typing import Any, Literal
 
 from tui_agent.lazy import dataclass
+from tui_agent.pictures import STANDARD, PictureLimits
 from tui_agent.session.effort import Effort
 
 WireName = Literal["chat", "responses", "messages", "gemini", "ollama"]
@@ -180,6 +181,8 @@ class Provider:
     """Where its users make keys."""
     key_path: str = "/models"
     """A path that needs a key and costs nothing: by it a key is tried."""
+    pictures: PictureLimits = STANDARD
+    """The pictures it takes."""
     sign_in: SignIn | None = None
     """How its users sign in instead of pasting a key; None where that is not offered to other programs."""
     sign_in_note: str = ""
@@ -232,6 +235,8 @@ def _hugging_face(name: str) -> str:
     provider, slash, model = name.partition("/")
     return f"{model}:{provider}" if slash and "/" in model else name
 
+
+_PNG_OR_JPEG = PictureLimits(("image/png", "image/jpeg"))
 
 _AWS: Parameters = {
     "aws_access_key_id": ("AWS_ACCESS_KEY_ID",),
@@ -313,6 +318,7 @@ _TABLE = (
         url="https://generativelanguage.googleapis.com/v1beta",
         url_variables=("GEMINI_API_BASE", "GOOGLE_GEMINI_BASE_URL"),
         auth="x-goog-api-key",
+        pictures=PictureLimits(("image/png", "image/jpeg", "image/webp")),
     ),
     Provider(
         "vertex_ai",
@@ -411,6 +417,7 @@ _TABLE = (
         "GROQ_API_KEY",
         keys_page="https://console.groq.com/keys",
         chat=ChatFormat(max_tokens="max_completion_tokens"),
+        pictures=PictureLimits(bytes=2_900_000),
     ),
     _chat(
         "deepseek",
@@ -432,6 +439,7 @@ _TABLE = (
             thinking=r"^grok-(?!.*non-reasoning)(?:[4-9]|\d\d|build|code)", cache_key=True, compacts=True
         ),
         chat=ChatFormat(cache_key_header="x-grok-conv-id"),
+        pictures=_PNG_OR_JPEG,
     ),
     _chat(
         "together_ai",
@@ -495,6 +503,7 @@ _TABLE = (
         keys_page="https://z.ai/manage-apikey/apikey-list",
         # It advises keeping reasoning of earlier turns for coding; that keeps its cache.
         chat=replace(_THINKING_BACK, thinking={"clear_thinking": False}),
+        pictures=_PNG_OR_JPEG,
     ),
     _chat("xiaomi_mimo", "Xiaomi MiMo", "https://api.xiaomimimo.com/v1", "XIAOMI_MIMO_API_KEY", chat=_THINKING_BACK),
     _chat(
@@ -607,6 +616,9 @@ _TABLE = (
         chat=replace(_OWN_SERVER, effort="chat_template"),
     ),
 )
+
+OWN_SERVER_PICTURES = _PNG_OR_JPEG
+"""The pictures that every model server of one's own takes: llama.cpp reads no WebP."""
 
 PROVIDERS = {provider.id: provider for provider in _TABLE}
 

@@ -1,13 +1,12 @@
 """The one place that turns raw text into a tool result: cut to the limits, counted, stored, with a way to go on."""
 
 import asyncio
-import io
 from collections.abc import Callable
-from pathlib import Path
 from typing import Literal
 
 from tui_agent.context.truncation import OutputLimits, Truncated, truncate
 from tui_agent.lazy import dataclass
+from tui_agent.pictures import NoPicture, Picture, read_picture
 from tui_agent.safe_text import valid
 from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
 from tui_agent.tools.base import ToolContext, ToolResult
@@ -18,9 +17,6 @@ NARROWER = "[{shown:,} of {total:,} {what}. For the rest use a narrower pattern,
 LIST_DEEPER = "[{shown:,} of {total:,} names. For the rest list one of these directories.]"
 LIST_BY_NAME = "[{shown:,} of {total:,} names. For others use glob with part of the name.]"
 FILTER_OUTPUT = "To see more, filter it, or recall this result by its #number."
-
-MAX_IMAGE_BYTES = 3_750_000
-"""Largest image that is sent: providers take 5 MB of base64."""
 
 SMALL = 100_000
 """Characters that are cut in less time than it takes to hand them to a thread."""
@@ -82,17 +78,25 @@ async def finish(output: Output, context: ToolContext) -> ToolResult:
     )
 
 
-def stored_image(
-    raw: bytes, mime: str, put_blob: Callable[[bytes], str], *, vision: bool
-) -> tuple[str, ImagePart | None]:
-    """Store an image that a call gave; returns a note on it, and the image where the model can see it."""
-    about = f"Image, {mime}, {size_text(len(raw))}"
+def shown_picture(raw: bytes, *, vision: bool, path: str | None = None) -> tuple[str, Picture | None]:
+    """Return a note on an image that a call gave, and the picture where the model can see it.
+
+    ``path`` is where it was read. Decoding takes up to seconds.
+    """
+    named = f"{path}: " if path else "Image, "
+    picture = read_picture(raw)
+    if isinstance(picture, NoPicture):
+        return f"[{named}{size_text(len(raw))}. Not shown: it is {picture.reason}.]", None
+    about = f"{named}{picture.mime}, {picture.width}x{picture.height} pixels, {size_text(len(picture.data))}"
     if not vision:
         return f"[{about}. This model takes no images.]", None
-    if len(raw) > MAX_IMAGE_BYTES:
-        return f"[{about}. Too large to be shown (limit {size_text(MAX_IMAGE_BYTES)}).]", None
-    width, height = image_size(raw)
-    return f"[{about}]", ImagePart(blob=put_blob(raw), mime=mime, width=width, height=height)
+    return f"[{about}{'' if picture.data is raw else ', scaled or converted'}]", picture
+
+
+def image_part(picture: Picture, put_blob: Callable[[bytes], str], path: str | None = None) -> ImagePart:
+    """Return a picture as a part of a message or a result; its bytes are stored."""
+    blob = put_blob(picture.data)
+    return ImagePart(blob=blob, mime=picture.mime, width=picture.width, height=picture.height, path=path)
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -112,14 +116,3 @@ def size_text(number: int) -> str:
 def _cut(output: Output, limits: OutputLimits) -> Truncated:
     hint = output.cut_hint if isinstance(output.cut_hint, str) else ""
     return truncate(output.text, output.keep, limits, hint=hint if output.keep == "ends" else "")
-
-
-def image_size(image: Path | bytes) -> tuple[int, int]:
-    """Return width and height in pixels, 0 where they are unknown."""
-    import imagesize  # brings in urllib and an XML parser, and images are rare
-
-    try:
-        width, height = imagesize.get(image if isinstance(image, Path) else io.BytesIO(image))
-    except (ValueError, OSError):
-        return 0, 0
-    return max(int(width), 0), max(int(height), 0)

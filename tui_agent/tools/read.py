@@ -15,14 +15,14 @@ from tui_agent.errors import ToolError
 from tui_agent.files.inside import open_file
 from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
-from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
+from tui_agent.pictures import MAX_SOURCE_BYTES, picture_type
+from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.text_files.encodings import SAMPLE_BYTES, Encoding
 from tui_agent.text_files.reading import Window, encoding_of, read_window, window_of, without_secrets
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.functions.signature import image_type
 from tui_agent.tools.ls import list_tree
-from tui_agent.tools.outputs import MAX_IMAGE_BYTES, READ_END, READ_ON, Output, counted, finish, image_size, size_text
+from tui_agent.tools.outputs import READ_END, READ_ON, Output, counted, finish, image_part, shown_picture, size_text
 from tui_agent.tools.paths import Location, explain, find, missing, path_needs, relocate
 from tui_agent.tools.rereads import short_answer
 
@@ -139,9 +139,8 @@ class ReadTool(Tool[ReadInput]):
         sample = await asyncio.to_thread(_bytes_of, location.real, SAMPLE_BYTES)
         if sample is None:  # opened without blocking: of a file that the system makes up, whatever the type says
             raise ToolError(f"{location.shown} has nothing to be read now.")
-        mime = image_type(sample)
-        if mime:
-            return await _image(location, mime, status.st_size, context)
+        if picture_type(sample):
+            return await _image(location, context)
         encoding = await asyncio.to_thread(encoding_of, location.real)
         if encoding is None or sample.startswith(_PDF):
             return _binary(location, status.st_size, sample)
@@ -206,17 +205,11 @@ def _metadata(location: Location, *, count: int | None = None) -> ToolMetadata:
 # -- other than text ----------------------------------------------------------------------------------------
 
 
-async def _image(location: Location, mime: str, size: int, context: ToolContext) -> ToolResult:
-    width, height = await asyncio.to_thread(image_size, location.real)
-    about = f"{location.shown}: {mime}, {width}x{height} pixels, {size_text(size)}"
-    note = "" if context.vision else "This model takes no images."
-    if not note and size > MAX_IMAGE_BYTES:
-        note = f"Too large to be shown (limit {size_text(MAX_IMAGE_BYTES)}); make a smaller copy with bash."
-    if note:
-        return ToolResult(f"[{about}. {note}]", title=location.shown, metadata=_metadata(location))
-    blob = context.put_blob(await asyncio.to_thread(_bytes_of, location.real))
-    part = ImagePart(blob=blob, mime=mime, width=width, height=height, path=location.pattern)
-    return ToolResult(f"[{about}]", title=location.shown, attachments=(part,), metadata=_metadata(location))
+async def _image(location: Location, context: ToolContext) -> ToolResult:
+    data = await asyncio.to_thread(_bytes_of, location.real, MAX_SOURCE_BYTES + 1)
+    about, picture = await asyncio.to_thread(shown_picture, data, vision=context.vision, path=location.shown)
+    shown = () if picture is None else (image_part(picture, context.put_blob, location.pattern),)
+    return ToolResult(about, title=location.shown, attachments=shown, metadata=_metadata(location))
 
 
 def _binary(location: Location, size: int, sample: bytes) -> ToolResult:

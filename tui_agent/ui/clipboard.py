@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tui_agent.app.pasted_images import image_suffix
+from tui_agent.pictures import MAX_SOURCE_BYTES, picture_type
 from tui_agent.processes.environment import SafeEnvironment, own
 from tui_agent.processes.own_programs import find_program
 from tui_agent.ui.terminal import through_multiplexer
@@ -104,9 +104,6 @@ def _run(
     return (done.stdout or b"") if done.returncode == 0 else None
 
 
-MAX_IMAGE_BYTES = 40_000_000
-
-
 def read_image(environment: Mapping[str, str], outside: Path | None = None) -> bytes | None:
     """Return the image in the system's clipboard, None when there is none to be had. Blocks: call it in a thread.
 
@@ -114,14 +111,14 @@ def read_image(environment: Mapping[str, str], outside: Path | None = None) -> b
     """
     for command in native_tools(environment, reading=True):
         data = _decoded(_run(command, environment, outside, seconds=TOOL_TIMEOUT * 5) or b"")
-        if len(data) <= MAX_IMAGE_BYTES and image_suffix(data):
+        if len(data) <= MAX_SOURCE_BYTES and picture_type(data):
             return data
     return None
 
 
 def _decoded(output: bytes) -> bytes:
     """Return an image as it is, out of AppleScript's notation, or out of base64."""
-    if image_suffix(output):
+    if picture_type(output):
         return output
     text = output.strip()
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.agent.mcp.records import Content
 from tui_agent.session.entries import ImagePart
-from tui_agent.tools.outputs import size_text, stored_image
+from tui_agent.tools.outputs import image_part, shown_picture, size_text
 
 if TYPE_CHECKING:
     from mcp.types import (
@@ -78,6 +78,7 @@ class Reader:
             raw = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             return f"[An image, {mime}, that is damaged.]"
-        said, image = stored_image(raw, mime, self._put_blob, vision=self._vision)
-        self._images += () if image is None else (image,)
+        said, picture = shown_picture(raw, vision=self._vision)
+        if picture is not None:
+            self._images.append(image_part(picture, self._put_blob))
         return said

@@ -56,7 +56,6 @@ _COMPACTION = "compact-2026-09-04"
 
 _MAX_CACHE_MARKS = 4
 _MARKABLE = {"text", "image", "tool_use", "tool_result"}
-_IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 _THINKING = {"thinking", "redacted_thinking"}
 
 _SHORT_ANSWER = 8_192
@@ -266,8 +265,6 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> ContentBlock |
     data = image_base64(part, request)
     if data is None:
         return {"type": "text", "text": LOST_IMAGE}
-    if part.mime not in _IMAGES:
-        return {"type": "text", "text": f"[image: {part.mime} can't be sent]"}
     return {"type": "image", "source": {"type": "base64", "media_type": part.mime, "data": data}}
 
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, overload
 
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
+from tui_agent.pictures import picture_type
 from tui_agent.session.entries import (
     AssistantEntry,
     AssistantPart,
@@ -268,14 +269,15 @@ class SessionReader:
 
     def image(self, node: Node, data: str, mime: str) -> ImagePart | None:
         """Keep an image given in base64; None, and counted, when it is none that can be shown."""
-        if mime not in IMAGE_TYPES:
+        if not mime.startswith("image/"):
             self.leave_out("attachment of another type than an image")
             return None
         try:
             content = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             raise node.refuse("an image is not base64") from None
-        return ImagePart(blob=self.session.keep_blob(content), mime=mime)
+        # It is decoded when it is sent; one that can't be is still the user's.
+        return ImagePart(blob=self.session.keep_blob(content), mime=picture_type(content) or mime)
 
     # -- the end ----------------------------------------------------------------------------------------------
 

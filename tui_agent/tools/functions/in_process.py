@@ -1,5 +1,6 @@
 """A function of the program that uses the library, as a tool. It runs in that program's process."""
 
+import asyncio
 import contextlib
 import traceback
 from collections.abc import Callable
@@ -8,8 +9,8 @@ from typing import Any
 from tui_agent.errors import ToolError
 from tui_agent.session.entries import ImagePart, ToolSchema
 from tui_agent.tools.base import DynamicTool, FreeTool, RawInput, ToolContext, ToolResult, slim_schema
-from tui_agent.tools.functions.signature import FunctionError, Returned, image_type, returned, signature_of
-from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, stored_image
+from tui_agent.tools.functions.signature import FunctionError, Returned, returned, signature_of
+from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, image_part, shown_picture
 
 
 class FunctionTool(DynamicTool, FreeTool[RawInput]):
@@ -46,9 +47,10 @@ async def told(value: Returned, title: str, context: ToolContext, footer: str = 
     said: list[str] = [value.text] if value.text else []
     images: list[ImagePart] = []
     for raw in value.images:
-        about, image = stored_image(raw, image_type(raw), context.put_blob, vision=context.vision)
+        about, picture = await asyncio.to_thread(shown_picture, raw, vision=context.vision)
         said.append(about)
-        images += () if image is None else (image,)
+        if picture is not None:
+            images.append(image_part(picture, context.put_blob))
     text = "\n\n".join(said) or "(no output)"
     output = Output(text, title=title, keep="ends", footer=footer, cut_hint=FILTER_OUTPUT, attachments=tuple(images))
     return await finish(output, context)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from textual.fuzzy import FuzzySearch
 
-from tui_agent.agent.mentions import IMAGE_TYPES
+from tui_agent.agent.mentions import IMAGE_SUFFIXES
 from tui_agent.lazy import LazyPattern, dataclass
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def with_directories(paths: Iterable[str]) -> list[str]:
 
 
 def _file(path: str) -> Candidate:
-    kind = "directory" if path.endswith("/") else "image" if path.lower().endswith(tuple(IMAGE_TYPES)) else "file"
+    kind = "directory" if path.endswith("/") else "image" if path.lower().endswith(tuple(IMAGE_SUFFIXES)) else "file"
     return Candidate(mention(path), path, kind)
 
 

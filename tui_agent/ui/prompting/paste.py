@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tui_agent.agent.mentions import IMAGE_TYPES
+from tui_agent.agent.mentions import IMAGE_SUFFIXES
 from tui_agent.app.format import tokens
 from tui_agent.app.pasted_images import NAME
 from tui_agent.lazy import LazyPattern
@@ -49,6 +49,6 @@ def pasted_path(text: str) -> str | None:
     if len(text) > 4_096:
         return None
     name = text.strip().removeprefix("file://").strip("'\"").replace("\\ ", " ")
-    if "\n" in name or Path(name).suffix.lower() not in IMAGE_TYPES:
+    if "\n" in name or Path(name).suffix.lower() not in IMAGE_SUFFIXES:
         return None
     return mention(name) if is_file(at_home(name)) else None

@@ -11,11 +11,12 @@ from textual import work
 from textual.content import Content
 from textual.widget import Widget
 
-from tui_agent.agent.mentions import IMAGE_TYPES, file_mentions
+from tui_agent.agent.mentions import IMAGE_SUFFIXES, file_mentions
 from tui_agent.app.format import one_line, tokens
 from tui_agent.app.pasted_images import PastedImages
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
+from tui_agent.pictures import picture_size
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
@@ -49,7 +50,7 @@ class AttachmentStrip(Widget):
         names = tuple(
             mention.written
             for mention in (file_mentions(text) if "@" in text else ())
-            if Path(mention.written).suffix.lower() in IMAGE_TYPES
+            if Path(mention.written).suffix.lower() in IMAGE_SUFFIXES
         )
         if names != self.names:
             self.names = names
@@ -102,12 +103,10 @@ class AttachmentStrip(Widget):
 
 def _attachment(name: str, cwd: Path, pasted: PastedImages) -> Attachment | None:
     """Look at an image; None when there is none of that name. Reads files."""
-    from tui_agent.tools.outputs import image_size
-
     try:
         path = pasted.path(name) or cwd / Path(name).expanduser()
         if not is_file(path):
             return None
-        return Attachment(name, *image_size(path))
+        return Attachment(name, *picture_size(path))
     except (OSError, ValueError, RuntimeError):
         return None
