@@ -138,6 +138,18 @@ class UiSettings(BaseModel):
     )
 
 
+class OtherPrograms(BaseModel):
+    """``[other_programs]``: what of other programs' files counts here; ``tui-agent adopt`` lists it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    leave_out: tuple[str, ...] = Field(
+        default=(),
+        description="Programs (“Codex”), or groups of their things (“Claude Code/hooks”), that don't count.",
+        json_schema_extra=ONLY_USER,
+    )
+
+
 class OwnProjectSettings(BaseModel):
     """``[projects."/home/me/app"]``: what the user set for one project, in their own file."""
 
@@ -182,6 +194,7 @@ class Config(BaseModel):
         description="Where a directory has several instruction files, the names of those that count first; "
         "unset: AGENTS.md, then CLAUDE.md.",
     )
+    other_programs: OtherPrograms = Field(default_factory=OtherPrograms)
     notes_tokens: int = Field(
         default=2_000, ge=0, description="Tokens of the newest project notes that the model is sent; 0: none."
     )

@@ -66,5 +66,15 @@ LOCAL_INSTRUCTIONS = ("CLAUDE.local.md",)
 """Files that are read beside the main one of their directory."""
 
 
+class LeftOut(frozenset[str]):
+    """What of other programs the user does not want: a program (``Codex``), or one group of its things.
+
+    A group is written ``Claude Code/hooks``; it is a kind of place, or permissions, environment, servers, hooks.
+    """
+
+    def covers(self, program: str, group: str) -> bool:
+        return bool(program) and not self.isdisjoint({program, f"{program}/{group}"})
+
+
 def places_of(kind: Kind) -> Iterator[Place]:
     return (place for place in PLACES if place.kind == kind)

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.knowledge import write
+from tui_agent.agent.programs.inventory import read_programs
 from tui_agent.cli.main import run
+from tui_agent.cli.wiring import folders_of
+from tui_agent.config import load_config
 
 
 @pytest.fixture
@@ -31,6 +34,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def rows(capsys: pytest.CaptureFixture[str]) -> dict[tuple[str, str], dict[str, str]]:
+    capsys.readouterr()
     assert run(["adopt", "--json"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     return {(row["program"], row["name"]): row for row in found}
@@ -65,6 +69,21 @@ def test_people_read_it_by_program_and_doctor_counts_it(capsys: pytest.CaptureFi
     assert (
         "Found files of Claude Code, Codex, OpenCode, Pi: 7 in use, 1 waiting for your trust" in capsys.readouterr().out
     )
+
+
+@pytest.mark.usefixtures("project")
+def test_a_group_can_be_left_out_and_taken_back(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["adopt", "--without", "Claude Code/permissions", "--without", "Codex"]) == 0
+    assert "Left out: Claude Code/permissions, Codex." in capsys.readouterr().out
+    found = rows(capsys)
+    left_out = {key for key, row in found.items() if row["state"] == "left out by your settings"}
+    assert left_out == {("Claude Code", "Bash(curl *)"), ("Codex", "~/.codex/AGENTS.md")}
+    folders = folders_of(Path.cwd(), load_config().config)
+    assert not any(rule.origin.startswith("~/.claude") for rule in read_programs(folders, trusted=True).rules)
+    assert run(["adopt", "--without", "Emacs"]) == 2
+    assert "Nothing of “Emacs” was found" in capsys.readouterr().err
+    assert run(["adopt", "--with", "Codex", "--with", "Claude Code/permissions"]) == 0
+    assert not any(row["state"] == "left out by your settings" for row in rows(capsys).values())
 
 
 def test_nothing_is_said_where_nothing_is(

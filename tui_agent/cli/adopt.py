@@ -1,26 +1,37 @@
 """``tui-agent adopt``: what users wrote for other programs, and what of it counts here."""
 
 from argparse import Namespace
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import Path
 
-from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.programs.found import FoundItem, ItemState
-from tui_agent.agent.programs.inventory import inventory
+from tui_agent.agent.programs.inventory import inventory, summary
+from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.extensions import Extensions, is_trusted
 from tui_agent.cli.output import say, say_json
-from tui_agent.config import load_config
-from tui_agent.files.own_git import find_project
-from tui_agent.paths import config_dir
+from tui_agent.cli.wiring import folders_of
+from tui_agent.config import load_config, set_value
+from tui_agent.paths import data_dir
+from tui_agent.places import LeftOut
 from tui_agent.resources import prompt
 
-_SIGNS = {ItemState.ACTIVE: "✓", ItemState.HELD_BACK: "…", ItemState.WITHOUT_EFFECT: "–"}
+TOLD = "other-programs-told"
+"""Marks, in the data directory, that the user knows of ``adopt``."""
+_SIGNS = {
+    ItemState.ACTIVE: "✓",
+    ItemState.HELD_BACK: "…",
+    ItemState.LEFT_OUT: "○",
+    ItemState.WITHOUT_EFFECT: "–",
+}
 
 
 def run_adopt(arguments: Namespace) -> int:
+    if arguments.without or arguments.with_:
+        return _choose(arguments)
     items = found_items(Path.cwd())
     if arguments.json:
         for item in items:
@@ -29,6 +40,7 @@ def run_adopt(arguments: Namespace) -> int:
     if not items:
         say("Nothing of other programs was found in your home and in this project.")
         return 0
+    say("Leave something out: tui-agent adopt --without 'Claude Code/hooks'; take it back: --with\n")
     for program, rows in groupby(items, key=lambda item: item.program):
         say(f"{program}")
         for state, same in groupby(rows, key=lambda item: item.state):
@@ -41,13 +53,46 @@ def run_adopt(arguments: Namespace) -> int:
 def found_items(cwd: Path) -> tuple[FoundItem, ...]:
     """Return everything of other programs in the user's home and in a directory's project, read now."""
     config = load_config().config
-    folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
+    chosen = folders_of(cwd, config)
+    # What the user leaves out is listed too.
+    folders = replace(chosen, left_out=LeftOut())
     trusted = is_trusted(cwd)
     sources = Sources(folders, config.instructions, config.notes_tokens, config.instructions_order)
     knowledge = Knowledge(sources, prompt=prompt, trusted=lambda: trusted)
     knowledge.load()
     servers = Extensions(is_trusted).servers(cwd)
-    return inventory(folders, knowledge, servers, trusted=trusted)
+    return inventory(chosen, knowledge, servers, trusted=trusted)
+
+
+def first_news(cwd: Path) -> Callable[[Knowledge], str] | None:
+    """Return what tells of other programs' files, None where that was told before."""
+    told = data_dir() / TOLD
+    if told.exists():
+        return None
+
+    def news(_knowledge: Knowledge) -> str:
+        text = summary(found_items(cwd))
+        if text:
+            with suppress(OSError):  # a data directory that can't be written to is told again
+                told.touch()
+        return text
+
+    return news
+
+
+def _choose(arguments: Namespace) -> int:
+    """Change what is left out, and say what holds then."""
+    known = load_config().config.other_programs.leave_out
+    items = found_items(Path.cwd())
+    groups = {item.program for item in items} | {f"{item.program}/{item.group}" for item in items if item.group}
+    unknown = [name for name in arguments.without if name not in groups]
+    if unknown:
+        raise UsageError(f"Nothing of “{unknown[0]}” was found. There are: {', '.join(sorted(groups))}.")
+    kept = [name for name in known if name not in arguments.with_]
+    left_out = list(dict.fromkeys([*kept, *arguments.without]))
+    set_value("other_programs.leave_out", left_out or None)
+    say(f"Left out: {', '.join(left_out) or 'nothing'}. Sessions follow when they start.")
+    return 0
 
 
 def _lines(items: Sequence[FoundItem]) -> list[str]:

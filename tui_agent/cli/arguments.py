@@ -318,6 +318,12 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     doctor.add_argument("--clean", action="store_true", help="remove copies of projects that no race uses any more")
     adopt = commands.add_parser("adopt", help="list files of other programs, and what of them counts here")
     adopt.add_argument("--json", action="store_true", help="print JSON")
+    adopt.add_argument(
+        "--without", action="append", default=[], metavar="GROUP", help="leave out a program or one group of its things"
+    )
+    adopt.add_argument(
+        "--with", dest="with_", action="append", default=[], metavar="GROUP", help="take back what was left out"
+    )
     _add_acp(commands)
     commands.add_parser("schema", help="print the JSON schema of the lines that --json prints")
     completion = commands.add_parser("completion", help="print a completion script for a shell")

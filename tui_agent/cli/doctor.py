@@ -13,7 +13,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tui_agent.agent.hooks.payloads import ANSWERS
-from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.programs.inventory import inventory, summary
 from tui_agent.agent.race.copies import abandoned_homes, remove_left
@@ -22,6 +21,7 @@ from tui_agent.cli.extensions import Extensions, is_trusted, state_of_project
 from tui_agent.cli.models import LEARNT, catalog_of, choose_model, own_models
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import DATABASE, open_store
+from tui_agent.cli.wiring import folders_of
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
 from tui_agent.files.own_git import find_project
 from tui_agent.lazy import dataclass
@@ -184,7 +184,7 @@ def _extensions(config: Config) -> Iterator[Finding]:
         yield Finding("hook", f"{events}: {handler.name}")
     for problem in hooks.problems:
         yield Finding("hook", problem, ok=False)
-    folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
+    folders = folders_of(cwd, config)
     sources = Sources(folders, config.instructions, config.notes_tokens, config.instructions_order)
     known = Knowledge(sources, prompt=prompt, trusted=lambda: is_trusted(cwd))
     yield from _knowledge(known)

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tui_agent.agent.hooks.claude_hooks import claude_hook, settings_of
@@ -21,8 +21,9 @@ from tui_agent.agent.mcp.settings import (
 from tui_agent.agent.programs.hooks import foreign_hooks
 from tui_agent.config import Config, ConfigError, config_path, load_config, read_table
 from tui_agent.files.own_git import find_project
-from tui_agent.foreign_servers import servers_of_project, servers_of_user
+from tui_agent.foreign_servers import ForeignServer, servers_of_project, servers_of_user
 from tui_agent.paths import data_dir, log_dir
+from tui_agent.places import LeftOut
 from tui_agent.processes.environment import SafeEnvironment, server_environment
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.trust import PinnedFiles, ProjectState, TrustStore, named_files, project_config, project_state
@@ -67,6 +68,10 @@ def state_of_project(
 def is_trusted(cwd: Path) -> bool:
     """Return True if the project of a directory may act, as the user's answers are kept now."""
     return state_of_project(cwd, TrustStore(data_dir() / "trust.json")).trusted
+
+
+def _wanted(servers: Iterable[ForeignServer], left_out: LeftOut) -> Iterator[ForeignServer]:
+    return (server for server in servers if not left_out.covers(server.program, "servers"))
 
 
 class Extensions:
@@ -131,12 +136,13 @@ class Extensions:
             return FoundServers(problems=(str(error),))
         project = find_project(cwd)
         trusted = self._trusts(cwd)
+        left_out = LeftOut(config.other_programs.leave_out)
         found = find_servers(
             config.mcp,
             project,
             trusted=trusted,
-            others=servers_of_user(Path.home(), project),
-            others_of_project=servers_of_project(project, project) if trusted else (),
+            others=_wanted(servers_of_user(Path.home(), project), left_out),
+            others_of_project=_wanted(servers_of_project(project, project), left_out) if trusted else (),
         )
         held = {spec.name: self._held_back(cwd, spec.command_line, spec.settings.sandboxed) for spec in found.specs}
         return FoundServers(
@@ -164,7 +170,8 @@ class Extensions:
         handlers: list[CommandHook] = []
         for row in config.hooks:
             handlers += self._hook(row, cwd, environment, problems)
-        for found, of_project in foreign_hooks(cwd, Path.home(), trusted=self._trusts(cwd)):
+        left_out = LeftOut(config.other_programs.leave_out)
+        for found, of_project in foreign_hooks(cwd, Path.home(), left_out, trusted=self._trusts(cwd)):
             row = settings_of(found, sandboxed=of_project)
             handlers += (claude_hook(found, made) for made in self._hook(row, cwd, environment, problems))
         return LoadedHooks(tuple(handlers), tuple(problems))

@@ -6,7 +6,7 @@ import os
 import tempfile
 import time
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -33,7 +33,16 @@ from tui_agent.cli.extensions import Extensions, state_of_project
 from tui_agent.cli.logs import start_logging
 from tui_agent.cli.models import LEARNT, catalog_of, choose_model
 from tui_agent.cli.sessions import DATABASE, named_or_last, open_store
-from tui_agent.config import ConfigError, LoadedConfig, config_path, load_config, read_table, set_value, split_key
+from tui_agent.config import (
+    Config,
+    ConfigError,
+    LoadedConfig,
+    config_path,
+    load_config,
+    read_table,
+    set_value,
+    split_key,
+)
 from tui_agent.context.view import resolve
 from tui_agent.files.own_git import find_project
 from tui_agent.model.demo import DEMO_MODEL, create_demo_workspace
@@ -41,6 +50,7 @@ from tui_agent.model.logins import Logins
 from tui_agent.model.protocol import ModelError
 from tui_agent.path_checks import is_directory, real_path
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
+from tui_agent.places import LeftOut
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
 from tui_agent.sandbox import Sandbox
@@ -270,6 +280,7 @@ class Wiring:
                 ),
                 prompt=prompt,
                 trusted=lambda: self.trusts(cwd),
+                news=None if demo or self.headless else self._news(cwd),
             ),
             fetch=config.webfetch,
             environment=SafeEnvironment({**os.environ, **foreign.environment}, config.sandbox.env),
@@ -341,15 +352,20 @@ class Wiring:
             preset_effort=config.preset_effort,
         )
 
+    @staticmethod
+    def _news(cwd: Path) -> Callable[[Knowledge], str] | None:
+        from tui_agent.cli.adopt import first_news
+
+        return first_news(cwd)
+
     def foreign(self, cwd: Path) -> ForeignSettings:
         """Return what settings of other programs mean in a directory, read now; nothing in the demo's."""
         if cwd.is_relative_to(data_dir() / "demo"):
             return ForeignSettings()
         return read_programs(self._folders(cwd), trusted=self.trusts(cwd))
 
-    @staticmethod
-    def _folders(cwd: Path) -> Folders:
-        return Folders(cwd, find_project(cwd), config_dir(), Path.home())
+    def _folders(self, cwd: Path) -> Folders:
+        return folders_of(cwd, self.loaded.config)
 
     def tool_files_of(self, cwd: Path) -> ToolFiles:
         """Return the tool files that hold in a directory; nothing is read yet."""
@@ -388,6 +404,12 @@ class Wiring:
     def default_model(self) -> str:
         """Return the model of a new session, "" when there is none."""
         return choose_model(self.loaded.config, self.router.keys.available(), self.catalog.knows)
+
+
+def folders_of(cwd: Path, config: Config) -> Folders:
+    """Return where files that guide the agent are looked for in a directory."""
+    left_out = LeftOut(config.other_programs.leave_out)
+    return Folders(cwd, find_project(cwd), config_dir(), Path.home(), left_out)
 
 
 def write_rule(rule: Rule, project: Path, *, is_kept: bool = True) -> str | None:

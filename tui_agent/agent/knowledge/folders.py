@@ -7,7 +7,7 @@ from pathlib import Path
 from tui_agent.files.inside import is_inside
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
-from tui_agent.places import Kind, Place, places_of
+from tui_agent.places import Kind, LeftOut, Place, places_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,20 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """The places of one session. ``config`` is the user's config directory, ``home`` their home directory."""
+    """The places of one session. ``config`` is the user's config directory, ``home`` their home directory.
+
+    What other programs' places hold is ``left_out`` where the user said so.
+    """
 
     cwd: Path
     project: Path
     config: Path
     home: Path
+    left_out: LeftOut = LeftOut()
+
+    def places(self, kind: Kind) -> tuple[Place, ...]:
+        """Return the places of a kind that count."""
+        return tuple(place for place in places_of(kind) if not self.left_out.covers(place.whose, kind))
 
     def upward(self) -> tuple[Path, ...]:
         """Return the directories from the working directory up to the project's root, nearest first."""
@@ -62,7 +70,7 @@ class Folders:
         there = [
             (path, place)
             for folder in self.upward()
-            for place in places_of(kind)
+            for place in self.places(kind)
             if place.project and (path := folder / place.project) not in own and os.path.lexists(path)
         ]
         for path, _place in there:
@@ -78,7 +86,7 @@ class Folders:
     def of_user(self, kind: Kind) -> tuple[Folder, ...]:
         """Return the user's folders of a kind: the config directory's first, then those in their home."""
         places = [(self.config / kind, Place(kind))]
-        places += [(self.home / place.home, place) for place in places_of(kind) if place.home]
+        places += [(self.home / place.home, place) for place in self.places(kind) if place.home]
         return tuple(Folder(path, self.name(path), place.whose) for path, place in places)
 
     def name(self, path: Path) -> str:

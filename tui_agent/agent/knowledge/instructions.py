@@ -18,7 +18,7 @@ from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.markdown_imports import Import, imports_of, without_comments
 from tui_agent.path_checks import at_home
-from tui_agent.places import INSTRUCTION_NAMES, LOCAL_INSTRUCTIONS, places_of
+from tui_agent.places import LOCAL_INSTRUCTIONS, places_of
 from tui_agent.trust import importing_files
 
 FILE_BYTES = 32 * 1024
@@ -82,7 +82,8 @@ class InstructionFiles:
         self._folders = folders
         self._files = files
         self._wanted = tuple(wanted)
-        self._order = (*order, *(name for name in INSTRUCTION_NAMES if name not in order))
+        names = [place.project for place in folders.places("instructions") if place.project]
+        self._order = (*order, *(name for name in names if name not in order))
         self._trusted = trusted
         self.passed_over: dict[str, str] = {}
         """Main files that were not read, with the file of their directory that counts instead."""
@@ -186,7 +187,7 @@ class InstructionFiles:
         """Yield the user's own files: one of the config directory, then one per other program."""
         yield from _first(self._folders.config / name for name in self._order)
         programs: dict[str, list[Path]] = {}
-        for place in places_of("instructions"):
+        for place in self._folders.places("instructions"):
             if place.home:
                 programs.setdefault(place.whose, []).append(self._folders.home / place.home)
         for paths in programs.values():
@@ -200,7 +201,8 @@ class InstructionFiles:
             yield chosen
             others = {path: chosen for path in mains if path != chosen}
             self.passed_over |= {self.name(path): self.name(chosen) for path in others}
-        yield from (path for name in LOCAL_INSTRUCTIONS for path in _first([folder / name]))
+        if not self._folders.left_out.covers("Claude Code", "instructions"):
+            yield from (path for name in LOCAL_INSTRUCTIONS for path in _first([folder / name]))
 
     def _most_complete(self, mains: Sequence[Path]) -> Path:
         """Return the file that counts of one directory: one that imports the first holds that, too."""

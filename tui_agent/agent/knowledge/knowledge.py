@@ -166,8 +166,11 @@ class Knowledge:
         *,
         prompt: Callable[[str], str] = lambda _name: "",
         trusted: Callable[[], bool] = lambda: False,
+        news: Callable[["Knowledge"], str] | None = None,
     ) -> None:
+        """Make it; nothing is read yet. ``news`` returns a sentence on files of other programs, "" for none."""
         self._sources = sources
+        self._news = news
         self._prompt = prompt
         self.trusted = trusted
         self._files = FileCache(None if sources is None else sources.folders.project)
@@ -227,6 +230,9 @@ class Knowledge:
             if self.offers_skills is None:
                 self.offers_skills = any(skill.for_model for skill in skills.values())
             self.problems = tuple(problems)
+        if self._news is not None:
+            problems += filter(None, [self._news(self)])
+            self._news = None
         self._tell(problems)
 
     def _tell(self, problems: Iterable[str]) -> None:

@@ -7,12 +7,28 @@ from enum import StrEnum
 from tui_agent.agent.permissions import Rule
 from tui_agent.lazy import dataclass
 
+_GROUPS = {
+    "allow rule": "permissions",
+    "ask rule": "permissions",
+    "deny rule": "permissions",
+    "directory": "permissions",
+    "environment variable": "environment",
+    "MCP server": "servers",
+    "hook": "hooks",
+    "instructions": "instructions",
+    "command": "commands",
+    "agent": "agents",
+    "skill": "skills",
+}
+"""The group of each kind."""
+
 
 class ItemState(StrEnum):
     """Whether something counts here."""
 
     ACTIVE = "in use"
     HELD_BACK = "waits until you trust the project"
+    LEFT_OUT = "left out by your settings"
     WITHOUT_EFFECT = "no effect here"
 
 
@@ -30,6 +46,11 @@ class FoundItem:
     place: str
     state: ItemState
     why: str = ""
+
+    @property
+    def group(self) -> str:
+        """The group by which the user may leave it out, "" for none."""
+        return _GROUPS.get(self.kind, "")
 
 
 @dataclass(frozen=True, slots=True)

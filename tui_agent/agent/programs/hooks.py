@@ -7,6 +7,7 @@ from tui_agent.agent.hooks.claude_hooks import FoundHook, UnusableHook, hooks_in
 from tui_agent.claude_settings import project_settings, user_settings
 from tui_agent.files.own_git import find_project
 from tui_agent.foreign_file import ForeignFile, read_foreign
+from tui_agent.places import LeftOut
 from tui_agent.trust import CODEX_HOOKS
 
 
@@ -29,8 +30,10 @@ def found_hooks(project: Path, home: Path) -> Iterator[tuple[str, ForeignFile, F
             yield program, file, hook
 
 
-def foreign_hooks(cwd: Path, home: Path, *, trusted: bool) -> Iterator[tuple[FoundHook, bool]]:
+def foreign_hooks(cwd: Path, home: Path, left_out: LeftOut, *, trusted: bool) -> Iterator[tuple[FoundHook, bool]]:
     """Yield the hooks that run in a directory, and whether the project brought them."""
-    for _program, file, hook in found_hooks(find_project(cwd), home):
-        if isinstance(hook, FoundHook) and (trusted or not file.of_project):
+    for program, file, hook in found_hooks(find_project(cwd), home):
+        if isinstance(hook, UnusableHook) or left_out.covers(program, "hooks"):
+            continue
+        if trusted or not file.of_project:
             yield hook, file.of_project

@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tui_agent.agent.hooks.claude_hooks import UnusableHook
 from tui_agent.agent.knowledge.folders import Folders
@@ -15,7 +16,7 @@ from tui_agent.agent.programs.hooks import found_hooks
 from tui_agent.agent.programs.opencode import read_opencode
 from tui_agent.foreign_servers import ForeignServer, servers_of_project, servers_of_user
 from tui_agent.lazy import dataclass
-from tui_agent.places import LOCAL_INSTRUCTIONS, places_of
+from tui_agent.places import LOCAL_INSTRUCTIONS, LeftOut, places_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,20 @@ _UNREAD = (
 
 def read_programs(folders: Folders, *, trusted: bool) -> ForeignSettings:
     """Return what other programs' settings mean in a directory, read now."""
-    return joined([read_claude_code(folders, trusted=trusted), read_codex(folders), read_opencode(folders)])
+    return joined(
+        [
+            _without("Claude Code", read_claude_code(folders, trusted=trusted), folders.left_out),
+            _without("Codex", read_codex(folders), folders.left_out),
+            _without("OpenCode", read_opencode(folders), folders.left_out),
+        ]
+    )
 
 
 def inventory(folders: Folders, knowledge: Knowledge, servers: FoundServers, *, trusted: bool) -> tuple[FoundItem, ...]:
-    """Return everything of other programs that is in the user's home and in a project. ``knowledge`` is loaded."""
+    """Return everything of other programs that is in the user's home and in a project.
+
+    ``knowledge`` is loaded, with nothing left out; so are the ``servers``.
+    """
     items = [
         *read_programs(folders, trusted=trusted).items,
         *_of_knowledge(folders, knowledge),
@@ -61,7 +71,8 @@ def inventory(folders: Folders, knowledge: Knowledge, servers: FoundServers, *, 
         *_of_hooks(folders, trusted=trusted),
         *_unread(folders),
     ]
-    return tuple(sorted(items, key=lambda item: (item.program, item.state.value, item.kind)))
+    told = [_told(item, folders.left_out) for item in items]
+    return tuple(sorted(told, key=lambda item: (item.program, item.state.value, item.kind)))
 
 
 def summary(items: Sequence[FoundItem]) -> str:
@@ -77,8 +88,24 @@ def summary(items: Sequence[FoundItem]) -> str:
 _SAID = {
     ItemState.ACTIVE: "in use",
     ItemState.HELD_BACK: "waiting for your trust",
+    ItemState.LEFT_OUT: "left out by your settings",
     ItemState.WITHOUT_EFFECT: "without effect here",
 }
+
+
+def _told(item: FoundItem, left_out: LeftOut) -> FoundItem:
+    is_left_out = item.state is not ItemState.WITHOUT_EFFECT and left_out.covers(item.program, item.group)
+    return replace(item, state=ItemState.LEFT_OUT) if is_left_out else item
+
+
+def _without(program: str, found: ForeignSettings, left_out: LeftOut) -> ForeignSettings:
+    """Return a program's settings but for the groups that the user leaves out."""
+    return ForeignSettings(
+        rules=() if left_out.covers(program, "permissions") else found.rules,
+        environment={} if left_out.covers(program, "environment") else found.environment,
+        instructions=() if left_out.covers(program, "instructions") else found.instructions,
+        items=found.items,
+    )
 
 
 def _of_knowledge(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]:
@@ -136,7 +163,8 @@ def _program_of(origin: str) -> str:
 def _of_servers(folders: Folders, found: FoundServers, *, trusted: bool) -> Iterator[FoundItem]:
     running = {spec.name for spec in found.specs}
     for server in servers_of_user(folders.home, folders.project):
-        yield _server_item(server, ItemState.ACTIVE if server.name in running else ItemState.WITHOUT_EFFECT)
+        is_used = server.name in running or folders.left_out.covers(server.program, "servers")
+        yield _server_item(server, ItemState.ACTIVE if is_used else ItemState.WITHOUT_EFFECT)
     for server in servers_of_project(folders.project, folders.project):
         held = ItemState.ACTIVE if trusted and server.name in running else ItemState.HELD_BACK
         yield _server_item(server, held)
