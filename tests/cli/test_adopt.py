@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.knowledge import write
 from tui_agent.agent.programs.inventory import read_programs
+from tui_agent.cli.extensions import folders_of
 from tui_agent.cli.main import run
-from tui_agent.cli.wiring import folders_of
 from tui_agent.config import load_config
 
 

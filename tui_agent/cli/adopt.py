@@ -11,9 +11,8 @@ from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.programs.found import FoundItem, ItemState
 from tui_agent.agent.programs.inventory import inventory, summary
 from tui_agent.cli.arguments import UsageError
-from tui_agent.cli.extensions import Extensions, is_trusted
+from tui_agent.cli.extensions import Extensions, folders_of, is_trusted
 from tui_agent.cli.output import say, say_json
-from tui_agent.cli.wiring import folders_of
 from tui_agent.config import load_config, set_value
 from tui_agent.paths import data_dir
 from tui_agent.places import LeftOut

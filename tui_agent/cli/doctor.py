@@ -17,11 +17,10 @@ from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.programs.inventory import inventory, summary
 from tui_agent.agent.race.copies import abandoned_homes, remove_left
 from tui_agent.app.logins import keys_of
-from tui_agent.cli.extensions import Extensions, is_trusted, state_of_project
+from tui_agent.cli.extensions import Extensions, folders_of, is_trusted, state_of_project
 from tui_agent.cli.models import LEARNT, catalog_of, choose_model, own_models
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import DATABASE, open_store
-from tui_agent.cli.wiring import folders_of
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
 from tui_agent.files.own_git import find_project
 from tui_agent.lazy import dataclass

@@ -8,6 +8,7 @@ from pathlib import Path
 from tui_agent.agent.hooks.claude_hooks import claude_hook, settings_of
 from tui_agent.agent.hooks.hooks import CommandHook, LoadedHooks
 from tui_agent.agent.hooks.settings import HookSettings
+from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.settings import (
     ConnectionContext,
@@ -22,7 +23,7 @@ from tui_agent.agent.programs.hooks import foreign_hooks
 from tui_agent.config import Config, ConfigError, config_path, load_config, read_table
 from tui_agent.files.own_git import find_project
 from tui_agent.foreign_servers import ForeignServer, servers_of_project, servers_of_user
-from tui_agent.paths import data_dir, log_dir
+from tui_agent.paths import config_dir, data_dir, log_dir
 from tui_agent.places import LeftOut
 from tui_agent.processes.environment import SafeEnvironment, server_environment
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
@@ -68,6 +69,12 @@ def state_of_project(
 def is_trusted(cwd: Path) -> bool:
     """Return True if the project of a directory may act, as the user's answers are kept now."""
     return state_of_project(cwd, TrustStore(data_dir() / "trust.json")).trusted
+
+
+def folders_of(cwd: Path, config: Config) -> Folders:
+    """Return where files that guide the agent are looked for in a directory."""
+    left_out = LeftOut(config.other_programs.leave_out)
+    return Folders(cwd, find_project(cwd), config_dir(), Path.home(), left_out)
 
 
 def _wanted(servers: Iterable[ForeignServer], left_out: LeftOut) -> Iterator[ForeignServer]:

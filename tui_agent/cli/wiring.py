@@ -29,12 +29,11 @@ from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.programs.found import ForeignSettings
 from tui_agent.agent.programs.inventory import read_programs
 from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
-from tui_agent.cli.extensions import Extensions, state_of_project
+from tui_agent.cli.extensions import Extensions, folders_of, state_of_project
 from tui_agent.cli.logs import start_logging
 from tui_agent.cli.models import LEARNT, catalog_of, choose_model
 from tui_agent.cli.sessions import DATABASE, named_or_last, open_store
 from tui_agent.config import (
-    Config,
     ConfigError,
     LoadedConfig,
     config_path,
@@ -50,7 +49,6 @@ from tui_agent.model.logins import Logins
 from tui_agent.model.protocol import ModelError
 from tui_agent.path_checks import is_directory, real_path
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
-from tui_agent.places import LeftOut
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
 from tui_agent.sandbox import Sandbox
@@ -404,12 +402,6 @@ class Wiring:
     def default_model(self) -> str:
         """Return the model of a new session, "" when there is none."""
         return choose_model(self.loaded.config, self.router.keys.available(), self.catalog.knows)
-
-
-def folders_of(cwd: Path, config: Config) -> Folders:
-    """Return where files that guide the agent are looked for in a directory."""
-    left_out = LeftOut(config.other_programs.leave_out)
-    return Folders(cwd, find_project(cwd), config_dir(), Path.home(), left_out)
 
 
 def write_rule(rule: Rule, project: Path, *, is_kept: bool = True) -> str | None:
