@@ -9,9 +9,11 @@ from tests.support.agents import make_agent
 from tests.support.knowledge import EXAMPLES, knowledge, skill, write
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.knowledge.knowledge import list_skills
+from tui_agent.agent.preparing import prepare_command
 from tui_agent.context.files import FileOperations, file_operations
 from tui_agent.context.preserved import SKILL_LEFT_OUT, Budgets, Summarised, carry
 from tui_agent.context.request import request_bytes
+from tui_agent.errors import CommandError
 from tui_agent.session.entries import (
     AssistantEntry,
     FilePart,
@@ -124,13 +126,25 @@ async def test_the_model_loads_a_skill_and_gets_its_text_and_where_its_files_are
 
 async def test_the_user_has_a_skill_used_with_its_text_beside_the_request(tmp_path: Path) -> None:
     skill(tmp_path / "project/.agents/skills", body="Bump the version.")
-    parts = knowledge(tmp_path).skill_message("release", "as 2.0")
-    assert parts[0] == TextPart(text="as 2.0")
-    assert parts[1].path == "skill:release"
-    assert "Bump the version." in parts[1].text
-    asked = knowledge(tmp_path).skill_message("release", "")
-    assert asked[0] == TextPart(text="Use the skill “release”.")
-    assert knowledge(tmp_path).skill_message("other", "") is None
+    made = make_agent(tmp_path, [Reply("k")], knowledge=knowledge(tmp_path)).agent
+    used = await prepare_command("skill:release", "as 2.0", made.session, made.ports)
+    assert isinstance(used.parts[1], FilePart)
+    assert (used.parts[0].text, used.parts[1].path) == ("as 2.0", "skill:release")
+    assert "Bump the version." in used.parts[1].text
+    asked = await prepare_command("skill:release", "", made.session, made.ports)
+    assert asked.parts[0].text == "Use the skill “release”."
+    assert await prepare_command("skill:other", "", made.session, made.ports) is None
+
+
+async def test_commands_in_a_skill_run_when_the_user_starts_it_and_a_projects_wait_for_trust(tmp_path: Path) -> None:
+    skill(tmp_path / "home/.claude/skills", "mine", body='Branch: !`printf "%s" "$1"`')
+    skill(tmp_path / "project/.claude/skills", "theirs", body="!`touch made`")
+    made = make_agent(tmp_path, [Reply("k")], knowledge=knowledge(tmp_path)).agent
+    used = await prepare_command("skill:mine", "main", made.session, made.ports)
+    assert used.parts[1].text.startswith("Branch: main")
+    with pytest.raises(CommandError, match="trust the project first"):
+        await prepare_command("skill:theirs", "", made.session, made.ports)
+    assert not (tmp_path / "project/made").exists()
 
 
 def carried(*entries, state: int = 1_000) -> list[tuple[str, str, str]]:

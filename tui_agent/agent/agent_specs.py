@@ -3,20 +3,23 @@
 A primary one takes the place of the main agent (``/agent NAME``); a subagent is given a task and answers once.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, cast, get_args
 
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, load_all
 from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, Source, rules_from_table
-from tui_agent.agent.programs.tool_rules import ToolList, allowed_tools, denied_tools
+from tui_agent.agent.programs.tool_rules import ToolList, allowed_tools, denied_tools, split_list
 from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission
 from tui_agent.session.effort import Effort
 from tui_agent.tools.base import Tool
 from tui_agent.tools.registry import tool_traits
+from tui_agent.tools.skill import Skill
 
 FILE_BYTES = 64 * 1024
 
@@ -39,6 +42,8 @@ _FIELDS = frozenset(
         "maxTurns",
         "disable",
         "color",
+        "skills",
+        "permissionMode",
     ]
 )
 """Fields of an agent's file that act, or that nobody misses."""
@@ -65,6 +70,8 @@ class AgentSpec:
     max_steps: int | None = None
     origin: str = ""
     """Where its file is, "" for a built-in one."""
+    plans_only: bool = False
+    """Whether it works in plan mode, in which nothing is changed, whatever the session's mode."""
     unused: tuple[str, ...] = ()
     """Fields of its file that have no effect here."""
 
@@ -109,11 +116,13 @@ def load_specs(
     problems: list[str] | None = None,
     *,
     trusted: Callable[[], bool] = lambda: True,
+    skills: Mapping[str, Skill] = MappingProxyType({}),
 ) -> tuple[AgentSpec, ...]:
     """Return the built-in agents and those of the user's and the project's ``agents`` folders, by name.
 
     A file of the same name replaces a built-in one; of two the user's own wins. The project's are left out while it is
-    not ``trusted``. Unusable files are left out and reported in ``problems``.
+    not ``trusted``. ``skills`` are those that an agent may have in its prompt. Unusable files are left out and
+    reported in ``problems``.
     """
     files = files or FileCache(folders.project)
     problems = [] if problems is None else problems
@@ -122,7 +131,8 @@ def load_specs(
     paths = [(path, place) for place in acting for path in place.files("**/*.md")]
 
     def make(path: Path, folder: Folder) -> AgentSpec | None:
-        return _spec(path, files, folder, problems)
+        spec = _spec(path, files, folder, problems)
+        return None if spec is None else _with_skills(spec, path, files, skills, problems)
 
     own = load_all("Agent", make, paths, problems)
     return tuple({spec.name: spec for spec in (*builtin_specs(prompt), *own)}.values())
@@ -166,8 +176,20 @@ def _spec(path: Path, files: FileCache, folder: Folder, problems: list[str]) -> 
         rules=(*_rules(document, folder), *tools.rules),
         max_steps=int(steps) if steps else None,
         origin=folder.origin,
-        unused=document.unused(_FIELDS),
+        plans_only=document.text("permissionMode") == "plan",
+        unused=_unused(document, folder),
     )
+
+
+def _with_skills(
+    spec: AgentSpec, path: Path, files: FileCache, skills: Mapping[str, Skill], problems: list[str]
+) -> AgentSpec:
+    """Return an agent with the skills that its file names at the end of its prompt."""
+    found = files.document(path, FILE_BYTES)
+    named = () if found is None else split_list(found[0].fields.get("skills") or ())
+    problems += (f"Agent {spec.name}: there is no skill {name}." for name in named if name not in skills)
+    texts = [skills[name].text() for name in named if name in skills]
+    return replace(spec, prompt="\n\n".join(filter(None, [spec.prompt, *texts]))) if texts else spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +208,17 @@ class _Tools:
     def problems(self) -> tuple[str, ...]:
         of_wanted = () if self.wanted is None else self.wanted.problems
         return (*of_wanted, *self.without.problems)
+
+
+def _unused(document: Document, folder: Folder) -> tuple[str, ...]:
+    """Return the fields that have no effect: unknown ones, and values that mean nothing here."""
+    fields = list(document.unused(_FIELDS))
+    model = document.text("model")
+    if model not in {"", "inherit"} and document.model(folder.whose) is None:
+        fields.append("model")
+    if document.text("permissionMode") not in {"", "plan", "default"}:
+        fields.append("permissionMode")
+    return tuple(fields)
 
 
 def _tools(document: Document, folder: Folder) -> _Tools:

@@ -9,7 +9,8 @@ from typing import Literal
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.attachments import Naming, Prepared, load_message
 from tui_agent.agent.channel import EventChannel
-from tui_agent.agent.knowledge.commands import SHELL, UserCommand, fill_command
+from tui_agent.agent.knowledge.commands import SHELL, UserCommand, fill_command, fill_template
+from tui_agent.agent.knowledge.placeholders import given
 from tui_agent.agent.mcp.records import McpError
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.shell import run_shell
@@ -18,6 +19,7 @@ from tui_agent.errors import CommandError
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AGENT_PREFIX, SKILL_PREFIX, FilePart, TextPart, UserPart
 from tui_agent.session.session import Session
+from tui_agent.tools.skill import Skill
 
 _COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?:\s+(.*))?", re.DOTALL)
 
@@ -53,8 +55,8 @@ async def _made(name: str, arguments: str, session: Session, ports: AgentPorts) 
     knowledge = ports.knowledge
     await asyncio.to_thread(knowledge.load)
     if name.startswith(SKILL_PREFIX):
-        parts = await asyncio.to_thread(knowledge.skill_message, name.removeprefix(SKILL_PREFIX), arguments)
-        return None if parts is None else Prepared(parts)
+        skill = knowledge.skill(name.removeprefix(SKILL_PREFIX))
+        return None if skill is None else await _skill(skill, arguments, ports)
     command = next((known for known in knowledge.commands if known.name == name), None)
     if name == "init" or (name == "review" and command is None):
         return Prepared((TextPart(text="\n\n".join(filter(None, [ports.prompt(name), arguments]))),))
@@ -77,22 +79,42 @@ async def _server_prompt(name: str, arguments: str, ports: AgentPorts) -> Prepar
     return Prepared(parts) if parts else None
 
 
-async def _filled(command: UserCommand, arguments: str, session: Session, ports: AgentPorts) -> Prepared:
-    if command.of_project and SHELL.search(command.template) and not ports.knowledge.trusted():
+async def _skill(skill: Skill, arguments: str, ports: AgentPorts) -> Prepared:
+    """Return the message with which a user has a skill used."""
+    if skill.of_project:
+        _check_trusted(f"skill:{skill.name}", skill.body, ports)
+
+    def fill_part(part: str) -> str:
+        return skill.filled(part, arguments)
+
+    body, _own = await fill_template(skill.body, given(arguments), fill_part, partial(_run_unheard, ports))
+    text = await asyncio.to_thread(skill.with_files, body)
+    request = arguments or fill(ports.prompt("skill_message"), name=skill.name)
+    return Prepared((TextPart(text=request), FilePart(path=f"{SKILL_PREFIX}{skill.name}", text=text)))
+
+
+def _check_trusted(name: str, template: str, ports: AgentPorts) -> None:
+    """Raise CommandError where a template of the project runs commands and the project is not trusted."""
+    if SHELL.search(template) and not ports.knowledge.trusted():
         raise CommandError(
-            f"/{command.name} came with the project and runs commands: trust the project first, "
+            f"/{name} came with the project and runs commands: trust the project first, "
             "when you are asked at the start or with --trust."
         )
+
+
+async def _run_unheard(ports: AgentPorts, shell_command: str) -> str:
+    """Run a command of a template; its output becomes part of a message, and nobody listens."""
+    entry = await run_shell(shell_command, ports, EventChannel(), excluded=True)
+    return entry.output
+
+
+async def _filled(command: UserCommand, arguments: str, session: Session, ports: AgentPorts) -> Prepared:
+    if command.of_project:
+        _check_trusted(command.name, command.template, ports)
     mode = command.agent
     if mode is not None and mode != "build" and ports.knowledge.primary(mode) is None:
         raise CommandError(f"/{command.name} wants the agent “{mode}”, and there is none of that name.")
-
-    async def run(shell_command: str) -> str:
-        # Nobody listens: its output becomes part of the message.
-        entry = await run_shell(shell_command, ports, EventChannel(), excluded=True)
-        return entry.output
-
-    text, own_text = await fill_command(command, arguments, run)
+    text, own_text = await fill_command(command, arguments, partial(_run_unheard, ports))
     naming = Naming(own_text, ports.project if command.of_project else None, arguments)
     named = partial(load_named, ports)
     loaded = await load_message(text, ports.cwd, session, ports.put_blob, naming=naming, named=named)

@@ -155,6 +155,8 @@ class Subagents:
             model, effort = spec.model or model, spec.effort or effort
             if ports.knowledge.primary(mode) is not None:
                 mode = Mode.BUILD  # the mode is another agent's name, whose prompt and tools are not this one's
+        if spec.plans_only:
+            mode = Mode.PLAN
         own.adopt(_within(spec, ports.adjustable()))
         worker = Agent(session, own, model=model, mode=mode, effort=effort)
         worker.tools.share(parent.tools)

@@ -37,8 +37,18 @@ class Skill:
     unused: tuple[str, ...] = ()
     """Fields of its file that have no effect here."""
 
+    of_project: bool = False
+    """Whether the project brought it along, not the user."""
+
+    def filled(self, text: str, arguments: str) -> str:
+        """Return a part of its text with arguments filled in."""
+        return text if self.fill is None else self.fill(text, arguments)
+
     def text(self, arguments: str = "") -> str:
-        body = self.body if self.fill is None else self.fill(self.body, arguments)
+        return self.with_files(self.filled(self.body, arguments))
+
+    def with_files(self, body: str) -> str:
+        """Return its filled in body with the names of its files."""
         lines = [body, "", f"Paths in this skill are relative to {self.folder}"]
         if files := _files(self.folder):
             lines.append(f"Its files: {', '.join(files)}")

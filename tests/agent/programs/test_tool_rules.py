@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.knowledge import folders, write
+from tests.support.knowledge import folders, knowledge, skill, write
 from tests.support.thoroughness import examples
 from tui_agent.agent.agent_specs import AgentSpec, load_specs
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, decide, refusal_of_tool
@@ -144,9 +144,23 @@ def test_agents_in_folders_count_and_a_servers_tool_is_taken_by_its_name(tmp_pat
 
 
 def test_fields_without_an_effect_are_known(tmp_path: Path) -> None:
-    reader, _problems = agent(tmp_path, "maxTurns: 4\npermissionMode: plan\nmemory: user")
+    reader, _problems = agent(tmp_path, "maxTurns: 4\npermissionMode: acceptEdits\nmemory: user\nmodel: haiku")
     assert reader.max_steps == 4
-    assert reader.unused == ("permissionMode", "memory")
+    assert reader.unused == ("memory", "model", "permissionMode")
+
+
+def test_an_agent_has_the_skills_that_its_file_names_and_may_be_held_to_planning(tmp_path: Path) -> None:
+    skill(tmp_path / "home/.claude/skills", "release", body="Bump it.")
+    write(
+        tmp_path / "home/.claude/agents/shipper.md",
+        "---\ndescription: d\nskills: release, gone\npermissionMode: plan\n---\nYou ship.",
+    )
+    loaded = knowledge(tmp_path)
+    shipper = next(spec for spec in loaded.specs if spec.name == "shipper")
+    assert shipper.prompt is not None
+    assert shipper.prompt.startswith("You ship.\n\nBump it.")
+    assert shipper.plans_only
+    assert loaded.problems == ("Agent shipper: there is no skill gone.",)
 
 
 READING = (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tui_agent.agent.knowledge.documents import DocumentError, FileCache, load_all
 from tui_agent.agent.knowledge.folders import Folder, Folders
-from tui_agent.agent.knowledge.placeholders import Slots, fill_in, given, slots_of, takes_arguments
+from tui_agent.agent.knowledge.placeholders import Given, Slots, fill_in, given, slots_of, takes_arguments
 from tui_agent.lazy import dataclass
 
 FILE_BYTES = 64 * 1024
@@ -66,21 +66,34 @@ async def fill_command(command: UserCommand, arguments: str, run: RunCommand) ->
     """
     typed = given(arguments)
     template = command.template
-    # A template's commands get the arguments as the shell's own parameters.
+
+    def fill(part: str) -> str:
+        return fill_in(part, typed, command.slots, template)
+
+    text, own = await fill_template(template, typed, fill, run)
+    if arguments and not takes_arguments(template, command.slots):
+        text = f"{text}\n\n{arguments}"
+        own = f"{own}\n\n{arguments}"
+    return text.strip(), own
+
+
+async def fill_template(template: str, typed: Given, fill: Callable[[str], str], run: RunCommand) -> tuple[str, str]:
+    """Return a template with the output of its commands, and the same without that; ``fill`` fills in the rest.
+
+    Its commands get the arguments as the shell's own parameters.
+    """
     quoted = " ".join(map(shlex.quote, typed.words))
-    parameters = f"set -- {quoted}\nARGUMENTS={shlex.quote(arguments)}\n"
+    parameters = f"set -- {quoted}\nARGUMENTS={shlex.quote(typed.text)}\n"
     text = ""
     own = ""
     end = 0
     for found in SHELL.finditer(template):
-        between = fill_in(template[end : found.start()], typed, command.slots, template)
+        between = fill(template[end : found.start()])
         text += between + (await run(parameters + found[1])).strip("\n")
         own += f"{between}\n"
         end = found.end()
-    rest = fill_in(template[end:], typed, command.slots, template)
-    if arguments and not takes_arguments(template, command.slots):
-        rest = f"{rest}\n\n{arguments}"
-    return (text + rest).strip(), own + rest
+    rest = fill(template[end:])
+    return text + rest, own + rest
 
 
 def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None:

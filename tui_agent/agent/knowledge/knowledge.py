@@ -13,10 +13,9 @@ from tui_agent.agent.knowledge.documents import DocumentError, FileCache, load_a
 from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.knowledge.instructions import Instruction, InstructionFiles
 from tui_agent.agent.knowledge.placeholders import fill_in, given, slots_of
-from tui_agent.context.templates import fill
 from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import SKILL_PREFIX, FilePart, TextPart, UserPart
+from tui_agent.session.entries import SKILL_PREFIX
 from tui_agent.tools.skill import Skill
 
 FILE_BYTES = 64 * 1024
@@ -118,6 +117,7 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
         for_model=document.text("disable-model-invocation").lower() != "true",
         for_user=document.text("user-invocable").lower() != "false",
         unused=document.unused(_SKILL_FIELDS),
+        of_project=folder.of_project,
     )
 
 
@@ -210,7 +210,7 @@ class Knowledge:
             skills = load_skills(folders, self._files, problems)
             commands = load_commands(folders, self._files, problems)
             instructions = self._instructions.load(problems)
-            specs = load_specs(folders, self._prompt, self._files, problems, trusted=self.trusted)
+            specs = load_specs(folders, self._prompt, self._files, problems, trusted=self.trusted, skills=skills)
             try:
                 notes = tuple(notes_in(read_notes(folders.project)))
             except (NoteError, OSError) as error:
@@ -299,10 +299,7 @@ class Knowledge:
             more = [f"[{left_out} older notes are in the file only.]"] if left_out else []
             yield Instruction(NOTES_FILE, "\n".join([*more, *reversed(kept)])).section
 
-    def skill_message(self, name: str, request: str) -> tuple[UserPart, ...] | None:
-        """Return the message with which a user has a skill used; None when there is no such skill. Reads its folder."""
+    def skill(self, name: str) -> Skill | None:
+        """Return a skill that the user may start; None where there is none of that name."""
         skill = self.skills.get(name)
-        if skill is None or not skill.for_user:
-            return None
-        text = request or fill(self._prompt("skill_message"), name=name)
-        return (TextPart(text=text), FilePart(path=f"{SKILL_PREFIX}{name}", text=skill.text(request)))
+        return skill if skill is not None and skill.for_user else None
