@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 
 from tui_agent.lazy import dataclass
 
@@ -67,6 +68,7 @@ def _shape(begin: str, fewest: int, body: str = r"[A-Za-z0-9_\-]", *, strict: bo
 
 
 _WORD = r"[A-Za-z0-9]"
+_UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _SHAPES = (
     # Models.
     *(_shape(begin, 8) for begin in ("sk-ant-", "sk-proj-", "sk-or-", "sk-svcacct-", "sk-admin-")),
@@ -100,6 +102,11 @@ _SHAPES = (
     # Secrets kept for others.
     *(_shape(begin, 16) for begin in ("hvs.", "hvb.", "hvr.")),
     _shape("AGE-SECRET-KEY-1", 16, "[A-Z0-9]"),
+    _shape("xprv", 100, _WORD),
+    _shape("nsec1", 58, "[a-z0-9]"),
+    # Private keys of elliptic curves without the lines around them.
+    *(_shape(begin, 40, "[A-Za-z0-9+/=]") for begin in ("MIGHAgEAMBMGByqGSM49", "MHcCAQEEI", "MIGkAgEBBDA")),
+    _shape("MC4CAQAwBQYDK2VwBCIEI", 20, "[A-Za-z0-9+/=]"),
     *(_shape(begin, 30) for begin in ("dp.pt.", "dp.st.", "dp.ct.", "ops_eyJ")),
     # Messages, payment and others.
     *(_shape(begin, 10) for begin in ("xoxb-", "xoxp-", "xoxa-", "xoxs-", "xoxr-", "xoxo-", "xoxe-", "xoxe.", "xapp-")),
@@ -119,6 +126,17 @@ _RULES = (
     _Rule(("hooks.slack",), r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/([A-Za-z0-9_/+\-]{16,})"),
     _Rule(("/api/webhooks/",), r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{5,}/([A-Za-z0-9_\-]{20,})"),
     _Rule(("webhook.office",), r"webhook\.office\.com/webhookb2/([^\s\"'<>]{20,})"),
+    _Rule(("hooks.zapier",), r"hooks\.zapier\.com/hooks/(?:catch|standard)/(\d+/[A-Za-z0-9][\w/-]{4,})"),
+    _Rule(("/deploy/prj_",), r"/deploy/prj_\w+/(\w{8,})"),
+    _Rule(("/with/key/",), r"/with/key/([\w-]{16,})"),
+    _Rule(("pipedream.net",), r"://([a-z0-9]{10,})\.m\.pipedream\.net"),
+    _Rule(
+        ("hook", "incoming", "hc-ping"),
+        r"(?i)https?://[^\s\"'<>?#]{0,200}?(?:hooks?|incoming|hc-ping)[\w-]*(?:\.[\w.-]+)?(?::\d+)?/"
+        r"(?:(?!commit|blob|tree|raw)[\w.~-]+/){0,4}?"
+        rf"({_UUID}|(?!(?:[0-9a-f]{{40}}|[0-9a-f]{{64}})(?!\w))(?=(?:[a-z]*\d){{3}})(?=\d*[a-z])[a-z0-9]{{16,}})"
+        r"(?![\w-])",
+    ),
     _Rule(
         ("iscord", "ISCORD", "bot", "BOT"),
         r"(?<![\w\-])[MNO][\w\-]{23,25}\.[\w\-]{6}\.[\w\-]{27,38}(?![\w\-])",
@@ -164,9 +182,17 @@ _RULES = (
     _Rule(("auth",), r"(?<![A-Za-z])(?:_auth\s*=\s*|auth\"\s*:\s*\")([A-Za-z0-9+/]{12,}={0,2})", random=True),
     # Elements and attributes, and connection strings.
     _Rule(
-        ("assword", "ASSWORD", "wd="),
-        r"(?i)(?:<[\w.:-]*password>|password\"\s+value=\"|;\s*(?:password|pwd)\s*=)([^\s<>\"';$%{}()]{4,})(?=[<\";])",
+        ("assword", "ASSWORD", "wd=", "WD="),
+        r"(?im)(?:<[\w.:-]*password>|password\"\s+value=\"|;\s*(?:password|pwd)\s*=)"
+        r"([^\s<>\"';$%{}()]{4,})(?=[<\";]|[\"']?\s*$)",
     ),
+    # A private RSA key without the lines around it.
+    _Rule(
+        ("MII",),
+        r"(?<![A-Za-z0-9+/])(MII[A-Za-z0-9+/]{1,6}IBA(?:DANBgkqhkiG9w0BAQEFAASC|AKCA[QgY]EA)[A-Za-z0-9+/=]{40,})",
+    ),
+    _Rule(("LoginModule",), r"LoginModule\s.{0,300}?\bpassword=\\?\"([^\"$\\]{3,})"),
+    _Rule(("jdbc:oracle",), r"jdbc:oracle:\w+:[^\s/@:]+/([^\s/@\"'$]{3,})@"),
     _Rule(("password",), r"(?m)^[ \t]*password[ \t]+([^\s:=]\S*)[ \t]*$", random=True),
     # Options of programs that take a password.
     _Rule(
@@ -204,7 +230,7 @@ _PAIR = re.compile(r"([^=;\s]{1,80})=([^;\s\"',]{6,})")
 _ASSIGNED = re.compile(
     r"""
     (?P<mark>\\?["'])?
-    (?<![A-Za-z0-9_.\-])(?P<name>[A-Za-z_][A-Za-z0-9_.\-]{1,80})
+    (?:(?<![A-Za-z0-9_.\-])|(?<=(?<!\w)-[DPJ]))(?P<name>[A-Za-z_][A-Za-z0-9_.\-]{1,80})
     (?P=mark)?\]?
     (?P<sign>[ \t]*(?::=|=>|[:=])[ \t]*)
     (?:
@@ -214,6 +240,16 @@ _ASSIGNED = re.compile(
     """,
     re.VERBOSE,
 )
+_OPTION = re.compile(r"(?:^|[\s\"'`])(?:-[DPJ]|/p:|--?[A-Za-z][\w-]*[ =])[\"']?$")
+"""What is before a setting that is given to a program as an option: ``-D``, ``--set ``, ``--from-literal=``."""
+
+_BESIDE_CHARS = 200
+"""Characters before a setting that are looked at for others."""
+_FEWEST_IN_SETTING = 4
+_PAIR_BEFORE = re.compile(r"(?:^|[\s\"'`;])[\w.-]+=[^\s,;()\"'`]+(?:[ \t]+|;[ \t]*)$")
+_PAIR_AFTER = re.compile(r"[\"']?(?:[ \t]+|;[ \t]*)[A-Za-z][\w. -]*=[^\s,;()=]")
+"""Others beside a setting in a list of them, as libpq has it: ``host=db password=…``. Code has commas there."""
+
 _NAME = re.compile(
     r"""
     (^|_)(
@@ -221,7 +257,7 @@ _NAME = re.compile(
         (ACCESS|AUTH|REFRESH|BEARER|ID|BOT|SESSION)?_?TOKENS? | SECRETS? | PASSPHRASE | PASS | PW |
         CREDENTIALS? | PAT | OAUTH | COOKIES? | DSN
     )(_|$)
-    | PASSWORD | PASSWD | _(KEY|PWD|AUTH)$ | (API|SECRET|ACCESS|PRIVATE)_?KEY | [A-Z]SECRETS?(_|$) | [A-Z]TOKEN(_|$)
+    | PASSWORD | PASSWD | _(?<!PUBLIC_)(KEY|PWD|AUTH)$ | (API|SECRET|ACCESS|PRIVATE)_?KEY | [A-Z]SECRETS?(_|$) | [A-Z]TOKEN(_|$)
     | ^AWS_ | ^(OP|BW)_SESSION(_|$) | ^AZURE_CLIENT_ | _AUTH_CONFIG$ | (^|_)(JWT|BEARER|MNEMONIC)$
     | ^CONNECTION_STRINGS__ | ^BUNDLE_(?!BUILD__)\w*__
    | (^|_)(?!COM|BY|SUR|TRES|OVER|UNDER|ENCOM|PATH)[A-Z]{1,6}PASS(_|$)
@@ -243,7 +279,7 @@ _PLACEHOLDER = re.compile(
     r"""(?ix)
     [$%<{(\[*] | .*(\.\.\.|…|\[redacted\]|\*\*\*) | (x{3,}|none|null|nil|true|false|undefined|required|optional|secret|
     password|token|string|bytes|bool|int|any|self|env|changeme|example|placeholder|default|enabled|disabled|always|
-    never|auto|bearer|basic|redacted|removed|hidden|unset|empty|value)\b\W*$ |
+    never|auto|bearer|basic|changeit|redacted|removed|hidden|unset|empty|value)\b\W*$ |
     your[-_ ]? | my[-_](?:api|secret|token|key|pass) |
     (os|process|env|self|config|settings|request|args|options|params|ctx|this|cls|secrets|vault)\.
     """
@@ -253,6 +289,40 @@ _NUMBER = re.compile(r"[\d.,_+\-]+(?:[eE][\d+\-]+)?%?")
 _TYPES = re.compile(
     r"(?:str|string|bytes|int|float|bool|object|any|text|varchar|char|number|dict|list|tuple|none|null)\b.*",
     re.IGNORECASE,
+)
+
+_FEWEST_ALONE = 40
+_MOST_ALONE = 400
+_DISTINCT = 9
+"""Different characters that a random value has at least."""
+_ALONE = (
+    re.compile(r"[5KL][1-9A-HJ-NP-Za-km-z]{50,51}"),
+    re.compile(r"S[A-Z2-7]{55}"),
+    re.compile(r"\[(?:\s*\d{1,3},){63}\s*\d{1,3}\s*\]"),
+)
+"""Private keys of Bitcoin, Stellar and Solana."""
+_KEYS_OF_32_BYTES = (
+    re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)(?:[A-Za-z0-9+/]{42}|[A-Za-z0-9_-]{42})[AEIMQUYcgkosw048]="),
+    re.compile(r"(?:0x)?[0-9a-fA-F]{64}"),
+)
+"""Keys of WireGuard and Fernet, and of Ethereum."""
+_PUBLIC_NAME = re.compile(
+    r"SHA\d*|HASH|DIGEST|CHECKSUM|SUMS?(_|$)|COMMIT|REV(ISION)?(_|$)|FINGERPRINT|INTEGRITY|(^|_)IDS?(_|$)|ETAG|IMAGE|"
+    r"(^|_)(TAG|TX|TXID|BLOCK|TREE|REF|VERSION|PUB|PUBKEY|PUBLIC)(_|$)|PUBLIC_?KEY|TRANSACTION|MD5"
+)
+_SEED_LENGTHS = frozenset({12, 15, 18, 21, 24})
+_SEED_LINE = re.compile(r"(?m)(?:^|[\"'=:])[ \t]*((?:[a-z]{3,8} ){11,23}[a-z]{3,8})[ \t]*(?=[\"',;\r]|$)")
+_OPTIONS = (
+    re.compile(r"(?:^|\s)-p(?=\S*[a-z])(?=\S*[A-Z])(?=\S*\d)[^\s/:=,$]{6,}(?=\s|$)"),
+    re.compile(r"(?:^|\s)(?:-u|--user)[ =]?[^\s:]+\s(?:.*\s)?-p[^\s/:=,$-][^\s/:,$]{3,}(?=\s|$)"),
+    re.compile(
+        r"(?:^|\s)(?:-u|-U|-a|--user|--auth|--proxy-user)[ =]?[\w.@-]+:"
+        r"(?=[^\s:]*[A-Za-z])(?=[^\s:]*[\d!@#%^&*~])[^\s/:$]{6,}"
+    ),
+    re.compile(
+        r"^(?:admin|root|user|postgres|elastic|sa|guest|test|api|neo4j|mysql|service)[:/]"
+        r"(?!v?\d+[.-])(?=[^\s:/]*[A-Za-z])(?=[^\s:/]*[\d!#%^&*~])[^\s:/$@]{6,}$"
+    ),
 )
 
 _LONG = re.compile(
@@ -291,6 +361,25 @@ def has_secret(text: str) -> bool:
     return next(_found(text), None) is not None
 
 
+def is_secret_value(value: str, name: str = "") -> bool:
+    """Return whether a value that stands alone, a variable's or all of a file, is a key or a password by its form.
+
+    Keys of 32 bytes look like digests: ``name`` says that it is one.
+    """
+    if len(value) < _FEWEST_ALONE or len(value) > _MOST_ALONE:
+        return False
+    if any(form.fullmatch(value) for form in _ALONE):
+        return True
+    if _PUBLIC_NAME.search(_upper(name)) is None and len(set(value)) >= _DISTINCT:
+        return any(form.fullmatch(value) for form in _KEYS_OF_32_BYTES)
+    return False
+
+
+def is_secret_in_options(value: str) -> bool:
+    """Return whether options for some program, as a variable holds them, name a password: ``-uroot -pS3cr3tPass9``."""
+    return any(form.search(value) for form in _OPTIONS)
+
+
 def is_secret_name(name: str) -> bool:
     return name not in _KEPT and _NAME.search(_upper(name)) is not None
 
@@ -314,6 +403,19 @@ def _found(text: str) -> Iterator[Secret]:
         yield from _wrapped(text)
 
 
+def _seed_phrases(text: str) -> Iterator[Secret]:
+    for match in _SEED_LINE.finditer(text):
+        words = match[1].split(" ")
+        if len(words) in _SEED_LENGTHS and _seed_words().issuperset(words):
+            yield Secret(*match.span(1), is_key=True)
+
+
+@lru_cache(maxsize=1)
+def _seed_words() -> frozenset[str]:
+    """Return the English words that seed phrases of wallets are made of (BIP 39)."""
+    return frozenset(Path(__file__).with_name("seed_words.txt").read_text(encoding="ascii").split())
+
+
 _compiled = lru_cache(maxsize=None)(re.compile)
 
 
@@ -326,6 +428,7 @@ def _plain(text: str) -> Iterator[Secret]:
             is_long = sum(map(len, re.split(_BREAK, found, maxsplit=1))) >= rule.fewest
             if is_long and mixed and not _is_removed(found) and not _PLACEHOLDER.match(found):
                 yield Secret(*match.span(match.re.groups))
+    yield from _seed_phrases(text)
     yield from _named(text)
 
 
@@ -365,7 +468,7 @@ def _assigned(line: str) -> Iterator[tuple[int, int]]:
         group = "plain" if match["plain"] is not None else "quoted"
         at = match.end("sign")
         # The text between has been looked at as a name already.
-        if _is_for_secret(match["name"]) and _is_value(match, group, line):
+        if _is_for_secret(match["name"]) and (_is_value(match, group, line) or _is_setting(match, group, line)):
             yield match.span(group)
             at = match.end(group)
 
@@ -416,6 +519,20 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
         return is_variable or (sign.strip() == sign and likely)
     annotation = value[:1].isupper() and not any(map(str.isdigit, value))
     return not annotation and sign.endswith(" ") and (likely or "-" in name)
+
+
+def _is_setting(match: re.Match[str], group: str, line: str) -> bool:
+    """Whether a value is one because of what it is beside: an option's name, or other settings without commas."""
+    value, rest, start = match[group], line[match.end(group) :], match.start("name")
+    if match["sign"] != "=" or len(value) < _FEWEST_IN_SETTING or rest[:1] in {"(", "[", ","}:
+        return False
+    if _PLACEHOLDER.match(value) or _is_removed(value) or value.startswith("/"):
+        return False
+    before = line[max(0, start - _BESIDE_CHARS) : start]
+    if _OPTION.search(before):
+        return True
+    is_listed = (_PAIR_BEFORE.search(before) or _PAIR_AFTER.match(rest)) is not None
+    return is_listed and (_is_mixed(value) or _PASSWORD_NAME.search(_upper(match["name"])) is not None)
 
 
 # -- wrapped secrets --------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from tests.support.secret_shapes import DIGITS, HEX, LETTERS, UPPER, made
 from tests.support.tooling import Workspace
 from tui_agent.model.hosted.link import host_environment
 from tui_agent.processes.environment import SafeEnvironment, command_environment, holds_secret, server_environment
@@ -142,3 +143,63 @@ def test_what_the_user_wants_passed_on_is_passed_on_whatever_the_table_says() ->
     found = command_environment(environ)
     assert found["GIT_CONFIG_COUNT"] == "1"
     assert "BASH_ENV" not in found
+
+
+UUID = "3f2b8c1a-9d4e-4f6a-8b7c-1234567890ab"
+SEED = "abandon ability able about above absent absorb abstract absurd abuse access accident"
+BASE32_BYTES = made(42, LETTERS + DIGITS + "+/") + "8="
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        # Lists of settings, in any order.
+        "host=h user=u password=S3cr3tPass9", "password=Tr0ub4dor user=me host=db",
+        "dbname=app password=swordfish port=1",
+        "Server=h;Database=d;User Id=u;Password=swordfish", "Password=swordfish;Server=h;User=me",
+        "UID=u;PWD=S3cr3tPass9",
+        "jdbc:oracle:thin:scott/tigerlily@//h:1521/x", "jdbc:sqlserver://h;user=sa;password=Swordfish;encrypt=true",
+        'PlainLoginModule required username="u" password="swordfish";',
+        # Options.
+        "-Xmx2g -Dserver.password=S3cr3tPass9", "-Djavax.net.ssl.keyStorePassword=S3cr3tPass9 -Xms1g",
+        "-PnexusPassword=swordfish",
+        "-pS3cr3tPass9", "-uroot -psecretword", "-h db -u root -pS3cr3t9 shop", "-u admin:S3cr3tPass9 -s",
+        "admin:S3cr3tPass9",
+        "--set db.password=swordfish", "--from-literal=password=swordfish", "/p:Password=swordfish1",
+        # Keys that are nothing but random.
+        BASE32_BYTES, made(42, LETTERS + DIGITS + "-_") + "8=", f"0x{made(64, HEX)}", made(64, HEX), SEED,
+        f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASC{made(400)}", f"MC4CAQAwBQYDK2VwBCIEI{made(44)}", f"xprv{made(107)}",
+        f"S{made(55, UPPER + '234567')}", str(list(range(64))),
+        # Addresses that are secrets.
+        f"https://api.netlify.com/build_hooks/{made(24, HEX)}", "https://hooks.zapier.com/hooks/catch/123456/b2k8xyz/",
+        f"https://n8n.example.com/webhook/{UUID}", f"http://n8n.local:5678/webhook-test/{UUID}", f"https://hc-ping.com/{UUID}",
+        "https://api.vercel.com/v1/integrations/deploy/prj_abcDEF123/aBcDeF1234", f"https://hook.eu1.make.com/{made(32)}",
+        f"https://chat.example.org/hooks/{made(26)}", f"https://maker.ifttt.com/trigger/x/with/key/{made(22)}",
+    ],
+)  # fmt: skip
+def test_values_that_are_secrets_by_their_form(value: str) -> None:
+    assert dict(SafeEnvironment({"THING": value})) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("JAVA_OPTS", "-Xmx2g -Dfile.encoding=UTF-8 -Duser.home=/x -Dkey.file=/etc/x"),
+        ("MAVEN_OPTS", "-Djavax.net.ssl.trustStore=/etc/cacerts -Djavax.net.ssl.trustStorePassword=changeit"),
+        ("GIT_COMMIT", "3f786850e387550fdab836ed7e6dc881de23001b"), ("TREE_SHA256", made(64, HEX)),
+        ("CONTAINER_ID", made(64, HEX)), ("IMAGE", f"nginx@sha256:{made(64, HEX)}"), ("IMG", "postgres:16-alpine"),
+        ("IMG", "mysql:8.0-debian"), ("WG_PUBLIC_KEY", BASE32_BYTES), ("INTEGRITY", f"sha256-{BASE32_BYTES}"),
+        ("PYTEST_ADDOPTS", "-p no:cacheprovider -q"), ("RUN", "-u 1000:1000 -p8080:80"),
+        ("CFLAGS", "-O2 -pipe -pthread"),
+        ("FFMPEG", "-preset veryfast -profile:v main -pix_fmt yuv420p"), ("GOFLAGS", "-mod=mod -p=4"),
+        ("DB", "host=db user=app dbname=app sslmode=require"), ("ADDR", "api:8080"), ("USES", "actions/checkout@v4"),
+        ("CMAKE_ARGS", "-DCMAKE_BUILD_TYPE=Release -DUSE_PASSWORD=ON -DKEYSTORE_DIR=/x"),
+        ("WHO", "user:me@example.org"),
+        ("DOCS", "https://docs.github.com/en/webhooks/webhook-events-and-payloads"), ("SESSION", f"w0t0p0:{UUID}"),
+        ("HOOKS", "https://github.com/x/pre-commit-hooks/commit/3f786850e387550fdab836ed7e6dc881de23001b"),
+        ("TASKS", "build test lint docs deploy clean check format types cover audit bench"), ("ZERO", f"0x{'0' * 64}"),
+        ("SAID", "how to build a small web app with python and some other tools"), ("VERSION", "1.24.3-rc1"),
+    ],
+)  # fmt: skip
+def test_values_that_only_look_like_secrets_stay(name: str, value: str) -> None:
+    assert dict(SafeEnvironment({name: value})) == {name: value}

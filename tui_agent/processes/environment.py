@@ -56,9 +56,9 @@ class SafeEnvironment(Mapping[str, str]):
 
 
 def holds_secret(name: str, value: str) -> bool:
-    from tui_agent.secret_detector import has_secret, is_secret_name
+    from tui_agent.secret_detector import has_secret, is_secret_in_options, is_secret_name, is_secret_value
 
-    return is_secret_name(name) or has_secret(value)
+    return is_secret_name(name) or has_secret(value) or is_secret_value(value, name) or is_secret_in_options(value)
 
 
 def withheld_from(environment: Mapping[str, str], command: str, output: str, *, failed: bool) -> str:
