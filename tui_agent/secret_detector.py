@@ -257,7 +257,8 @@ _NAME = re.compile(
         (ACCESS|AUTH|REFRESH|BEARER|ID|BOT|SESSION)?_?TOKENS? | SECRETS? | PASSPHRASE | PASS | PW |
         CREDENTIALS? | PAT | OAUTH | COOKIES? | DSN
     )(_|$)
-    | PASSWORD | PASSWD | _(?<!PUBLIC_)(KEY|PWD|AUTH)$ | (API|SECRET|ACCESS|PRIVATE)_?KEY | [A-Z]SECRETS?(_|$) | [A-Z]TOKEN(_|$)
+    | PASSWORD | PASSWD | _(?<!PUBLIC_)(KEY|PWD|AUTH)$ | (API|SECRET|ACCESS|PRIVATE)_?KEY
+    | [A-Z]SECRETS?(_|$) | [A-Z]TOKEN(_|$)
     | ^AWS_ | ^(OP|BW)_SESSION(_|$) | ^AZURE_CLIENT_ | _AUTH_CONFIG$ | (^|_)(JWT|BEARER|MNEMONIC)$
     | ^CONNECTION_STRINGS__ | ^BUNDLE_(?!BUILD__)\w*__
    | (^|_)(?!COM|BY|SUR|TRES|OVER|UNDER|ENCOM|PATH)[A-Z]{1,6}PASS(_|$)
@@ -436,6 +437,9 @@ def _plain(text: str) -> Iterator[Secret]:
 
 
 def _named(text: str) -> Iterator[Secret]:
+    whole = text.lower()
+    if not any(word in whole for word in _TELLING):
+        return
     for start, line in _pieces(text):
         lower = line.lower()
         if any(word in lower for word in _TELLING):

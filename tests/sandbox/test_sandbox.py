@@ -1,7 +1,9 @@
 """The sandbox: what a command sees, changes and reaches in each view. Nothing here is skipped on Linux."""
 
 import asyncio
+import base64
 import contextlib
+import hashlib
 import os
 import socket
 import tempfile
@@ -10,10 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.contained import EVERY_MODE, LIVE, NOTHING, OUTPUTS, PROJECT, SYSTEM_PATH, Contained, needs_layer
+from tui_agent.files.secret_search import SecretSearch
 from tui_agent.sandbox import Grants, View
+from tui_agent.sandbox.sandbox import MAX_MOUNTS
 
 pytestmark = needs_layer
 
+TOKEN = "ghp" + "_0a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f"
 
 SECRETS = (
     ".bashrc", ".profile", ".zshrc", ".bash_history", ".psql_history", ".mysql_history", ".node_repl_history",
@@ -162,6 +167,42 @@ async def test_a_secret_that_comes_later_is_hidden_and_a_failing_command_that_na
     ran = await box.run("echo 'no KEY in .env' >&2; exit 1")
     assert ran.outcome.wanted == Grants(secrets=frozenset({env}))
     assert (await box.run("cat .env; true")).outcome.wanted is None
+
+
+@pytest.mark.parametrize("count", [3, 400])
+async def test_what_there_was_no_time_to_search_is_not_shown_yet(
+    box: Contained, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """Many files are hidden with their directories; source code is there, and the rest when it was searched."""
+    box.file("src/app.py", "code\n")
+    for number in range(count):
+        box.file(f"data/d{number % 7}/f{number}.txt", "words\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(SecretSearch, "look", lambda *_given: None)
+        ran = await box.run("cat src/app.py; cat data/*/*; true")
+        assert ran.output.replace("cat: 'data/*/*': No such file or directory\n", "") == "code\n"
+        assert f"not searched for secrets yet: {count} files" in ran.outcome.note
+        assert len(ran.launch.layout.mounts) < MAX_MOUNTS
+    ran = await box.run("cat data/*/* | wc -l")
+    assert (ran.output, ran.outcome.note) == (f"{count}\n", "")
+
+
+async def test_secrets_are_hidden_in_packages_and_output_too_and_what_packages_come_with_is_there(
+    box: Contained,
+) -> None:
+    box.git("init", "-q")
+    box.file(".gitignore", "node_modules/\n.venv/\ndist/\n")
+    secret, site = f'{{"key": "{TOKEN}"}}\n', ".venv/lib/python3.11/site-packages"
+    for name in ("node_modules/.env", "node_modules/p/.npmrc", "node_modules/p/own.json", ".venv/.env", "dist/a/x.yml"):
+        box.file(name, secret)
+    box.file("node_modules/p/fixtures.json", secret * 200)
+    published = box.file(f"{site}/p/tests/server.key", secret)
+    digest = base64.urlsafe_b64encode(hashlib.sha256(secret.encode()).digest()).decode().rstrip("=")
+    row = f"p/tests/server.key,sha256={digest},{len(secret)}\n"
+    box.file(f"{site}/p-1.dist-info/RECORD", f"{row}{row.replace('server', 'mine')}")
+    box.file(f"{site}/p/tests/mine.key", secret.replace("key", "kex"))
+    ran = await box.run("grep -rl ghp_ node_modules .venv dist")
+    assert sorted(ran.output.split()) == [published.relative_to(box.root).as_posix(), "node_modules/p/fixtures.json"]
 
 
 async def test_commits_leave_keys_as_they_are(box: Contained) -> None:

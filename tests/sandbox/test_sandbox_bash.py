@@ -169,12 +169,3 @@ def test_the_setting_is_a_word_or_a_table() -> None:
     assert Config.model_validate({"sandbox": {"mode": "off", "write": ["~/x"]}}).sandbox.write == ("~/x",)
     assert Config.model_validate({"sandbox": {"writable": ["~/x"], "readable": ["~/y"]}}).sandbox.read == ("~/y",)
     assert Config().sandbox.mode == "auto"
-
-
-def test_a_project_in_which_secrets_can_not_be_found_has_no_sandbox(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tui_agent.sandbox.sandbox.MAX_ENTRIES", 1)
-    bench.box.file("more.py")
-    (need,) = BASH.needs(BashInput(command="make"), bench.context(BUILD))
-    assert not need.sandboxed

@@ -58,7 +58,7 @@ async def test_a_link_that_is_no_python_shows_nothing_of_where_it_leads(box: Con
 def test_a_project_is_looked_at_again_when_its_times_were_put_back(box: Contained) -> None:
     box.file("pkg/build/f", "")
     before = (box.root / "pkg").stat()
-    seen = scan_project(box.root, lambda _path: False)
+    seen = scan_project(box.root)
     assert seen.holds()
     box.file("pkg/sub/.vscode/tasks.json", "")
     os.utime(box.root / "pkg", ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -140,12 +140,14 @@ async def test_directories_nested_too_deeply_are_not_kept_and_go(box: Contained,
     assert box.layers() == []
 
 
-async def test_a_project_that_is_nested_too_deeply_runs_nothing_unasked(box: Contained) -> None:
-    (box.root / "dist" / "/".join("d" * 400)).mkdir(parents=True)
-    assert (await box.run("echo runs")).output == "runs\n"
-    (box.root / "src" / "/".join("d" * 400)).mkdir(parents=True)
-    await box.run("true")
-    assert box.sandbox.lacks(OUTPUTS, box.root)
+@pytest.mark.parametrize("place", ["dist", "src"])
+async def test_what_is_nested_too_deeply_to_be_searched_is_not_shown(box: Contained, place: str) -> None:
+    deep = box.root / place / "/".join("d" * 200)
+    deep.mkdir(parents=True)
+    (deep / "key.txt").write_text("password = hunter2\n")
+    ran = await box.run(f"grep -rs hunter2 {place}; echo runs")
+    assert ran.output == "runs\n"
+    assert "nested more than" in ran.outcome.note
 
 
 async def test_holes_in_a_file_stay_holes_and_what_runs_as_its_owner_is_not_kept(box: Contained) -> None:

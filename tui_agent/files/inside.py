@@ -83,11 +83,33 @@ def read_regular(path: str | Path, limit: int) -> bytes | None:
         os.close(descriptor)
 
 
+def read_known(path: str, size: int) -> bytes:
+    """Return the bytes of what was a regular file of a size just now; none for anything that can't be read."""
+    try:
+        descriptor = os.open(path, REGULAR)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, size)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
 def _read(descriptor: int, path: str | Path, limit: int | None) -> tuple[bytes, os.stat_result]:
     state = os.fstat(descriptor)
     if not stat.S_ISREG(state.st_mode):
         number = errno.EISDIR if stat.S_ISDIR(state.st_mode) else errno.EINVAL
         raise OSError(number, "it is a directory" if number == errno.EISDIR else "it is no regular file", str(path))
+    if limit is not None and state.st_size < limit:
+        # Most files are small: two calls of the system. One of ``/proc`` says nothing of its size.
+        pieces = [os.read(descriptor, state.st_size + 1)]
+        if state.st_size and len(pieces[0]) == state.st_size:
+            return pieces[0], state
+        while pieces[-1] and sum(map(len, pieces)) < limit:
+            pieces.append(os.read(descriptor, limit - sum(map(len, pieces))))
+        return b"".join(pieces), state
     with open(descriptor, "rb", closefd=False) as file:
         return file.read(-1 if limit is None else limit), state
 

@@ -1,8 +1,10 @@
 """May this be shown? The one place that decides it, for tools, commands' views, mentions and diffs.
 
 A file whose name says that it holds secrets, or that is nothing but a secret, is asked about. In any other file the
-secrets are left out and the rest is shown. Source code, text for people and files made to be shared
-(``.env.example``) count by their names only: anything like a key there is made up for a test or an example.
+secrets are left out and the rest is shown. Stated exceptions: source code, text for people and files made to be shared
+(``.env.example``) count by their names only, as anything like a key there is made up; a file of an installed Python
+package is shown whose digest the package lists, as everybody has it; among installed packages only the content of small
+files counts.
 """
 
 import os
@@ -12,7 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.files.inside import read_regular
-from tui_agent.files.sensitive import HARMLESS_NAMES, is_sensitive
+from tui_agent.files.published import is_published
+from tui_agent.files.sensitive import is_made_to_be_shared, is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
 from tui_agent.text_files.encodings import UTF_8, detect
@@ -24,22 +27,16 @@ _REMEMBERED = 16_384
 _MAX_SECRET_SHARE = 0.8
 """A file with a larger share of secrets than this is one."""
 _CODE = frozenset({
-    ".py", ".pyi", ".ipynb", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".vue", ".svelte", ".go", ".rs", ".java",
+    ".py", ".pyi", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".vue", ".svelte", ".go", ".rs", ".java",
     ".kt", ".scala", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".swift", ".m", ".rb", ".php", ".pl", ".lua", ".ex",
-    ".exs", ".erl", ".hs", ".ml", ".clj", ".dart", ".zig", ".sql", ".css", ".scss", ".html", ".md", ".rst", ".lock",
+    ".exs", ".erl", ".hs", ".ml", ".clj", ".dart", ".zig", ".css", ".scss", ".md", ".rst",
 })  # fmt: skip
 
 _MAX_PROGRAM_NAMES = 4_000
 _MAX_PROGRAM_DEPTH = 5
 _MAX_SETTINGS_BYTES = 4_096
-_SETTINGS = (
-    ".json", ".jsonc", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".cnf", ".conf", ".properties", ".xml", ".plist",
-    ".tf", ".tfvars", ".tfstate", ".hcl", ".gradle", ".kts", ".service", ".http", ".secret", ".secrets", ".token",
-    ".sh", ".bash", ".zsh", ".fish", ".ps1", ".bat", ".cmd", ".txt", ".asc", ".crt", ".jwk", ".ppk", ".ovpn",
-    ".config", ".htpasswd",
-)  # fmt: skip
-_DATA = (".log", ".csv", ".jsonl", ".dat")
-_COPIES = (".bak", ".old", ".orig", ".prod", ".dev", ".test", "~")
+"""Size of the largest file of an installed program that is looked into: larger ones are data of its makers."""
+_PACKAGES = ("/node_modules/", "/site-packages/")
 _LIBRARIES = frozenset({
     "lib", "lib32", "lib64", "libexec", "include", "node_modules", "site-packages", "man", "doc", "docs", "legal",
     "jmods", "pkgs", "sources", "test", "tests", "shims", "completions", "plugins", ".git", "__pycache__",
@@ -60,26 +57,31 @@ class _Content:
 _NOTHING = _Content({})
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def may_hold_secret(name: str) -> bool:
-    """Whether a file's name is that of settings, a script or a text; large ones of data are others."""
-    plain = name.casefold()
-    return name.startswith(".") or "." not in name or plain.endswith((*_SETTINGS, *_DATA, *_COPIES))
-
-
-def is_data(name: str) -> bool:
-    """Whether a file's name is that of data, which grow without end."""
-    return name.casefold().endswith(_DATA)
-
-
 def is_secret_file(path: Path) -> bool:
     """Return whether a file as a whole is a secret, so that it is shown only when that was allowed."""
-    return is_sensitive(path) or _content_of(path).is_secret
+    return (is_sensitive(path) or _content_of(path).is_secret) and not _is_published(path)
 
 
 def file_holds_secret(path: Path) -> bool:
     """Return whether anything in a file is a secret. A file that is not regular or can't be read holds none."""
-    return is_sensitive(path) or bool(_content_of(path).lines)
+    return (is_sensitive(path) or bool(_content_of(path).lines)) and not _is_published(path)
+
+
+def is_looked_into(path: str, size: int) -> bool:
+    """Return whether a file's content counts: not that of source code, nor of large files of packages."""
+    if _is_code(path) or is_made_to_be_shared(path):
+        return False
+    return size <= _MAX_SETTINGS_BYTES or not any(part in path for part in _PACKAGES)
+
+
+def text_in(data: bytes) -> str:
+    """Return the text that the bytes of a file are; "" for anything that is no text."""
+    if data.isascii() and b"\0" not in data:
+        return data.decode("ascii")
+    encoding = detect(data)
+    if encoding is None and b"\0" in data:
+        return ""
+    return (encoding or UTF_8).decode(data)
 
 
 def secrets_among_programs(places: Iterable[Path]) -> Iterator[Path]:
@@ -111,7 +113,6 @@ def _is_small_secret(row: "os.DirEntry[str]") -> bool:
     try:
         return (
             row.is_file(follow_symlinks=False)
-            and may_hold_secret(row.name)
             and row.stat(follow_symlinks=False).st_size <= _MAX_SETTINGS_BYTES
             and file_holds_secret(path)
         )
@@ -155,31 +156,40 @@ def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
 
 def is_for_people(path: Path) -> bool:
     """Return whether a file is source code, or text made to be shared: anything like a key there is none."""
-    return path.suffix.lower() in _CODE or any(path.match(pattern) for pattern in HARMLESS_NAMES)
+    return _is_code(path.name) or is_made_to_be_shared(path.name)
+
+
+def _is_code(path: str) -> bool:
+    return path[path.rfind(".") :].lower() in _CODE
+
+
+def _is_published(path: Path) -> bool:
+    try:
+        return is_published(str(path), os.lstat(path))
+    except OSError:
+        return False
 
 
 def _content_of(path: Path) -> _Content:
     """Return the secrets of a file, which is looked at again when it has changed."""
-    if is_for_people(path):
-        return _NOTHING
     try:
         state = os.lstat(path)
     except OSError:
+        return _NOTHING
+    if not is_looked_into(str(path), state.st_size) or is_published(str(path), state):
         return _NOTHING
     return _content(path, state.st_mtime_ns, state.st_size)
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _content(path: Path, _modified: int, size: int) -> _Content:
-    from tui_agent.secret_detector import REMOVED, find_secrets
+    from tui_agent.secret_detector import REMOVED, Secret, find_secrets, is_secret_value
 
-    data = read_regular(path, MAX_BYTES) or b""
-    encoding = detect(data)
-    if encoding is None and b"\0" in data:
-        return _NOTHING
-    text = (encoding or UTF_8).decode(data)
+    text = text_in(read_regular(path, MAX_BYTES) or b"")
     touched, pieces, end = set[int](), list[str](), 0
     found = find_secrets(text)
+    if is_secret_value(text.strip(), path.name):
+        found = [Secret(text.index(text.strip()), len(text.rstrip()), is_key=True)]
     for secret in found:
         first, more = text.count("\n", 0, secret.start) + 1, text.count("\n", secret.start, secret.end)
         touched.update(range(first, first + more + 1))
@@ -192,5 +202,5 @@ def _content(path: Path, _modified: int, size: int) -> _Content:
         {number: lines[number - 1].rstrip("\r") for number in touched},
         tuple(line for secret in found for line in text[secret.start : secret.end].split("\n")),
         any(secret.is_key for secret in found) or hidden > _MAX_SECRET_SHARE * len(text.strip()),
-        size > len(data),
+        size > MAX_BYTES,
     )

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import PurePath
 
+from tui_agent.lazy import LazyPattern
+
 SENSITIVE_NAMES = (
     ".env",
     ".env.*",
@@ -33,8 +35,10 @@ SENSITIVE_NAMES = (
 )
 """File names that usually hold secrets. Searches leave them out unless they are named as the path."""
 
-HARMLESS_NAMES = ("*.example", "*.sample", "*.template", "*.dist")
-"""Names that look like the above but are made to be shared."""
+_SENSITIVE = LazyPattern("|".join(map(fnmatch.translate, SENSITIVE_NAMES)))
+
+HARMLESS_ENDS = (".example", ".sample", ".template", ".dist")
+"""How names end that look like the above but are made to be shared."""
 
 _REPOSITORIES = frozenset({".git", "git~1", ".hg", ".svn", ".jj", ".sl", ".pijul"})
 _PROTECTED = frozenset(
@@ -53,7 +57,13 @@ _BARE_NAMES = _BARE[0] | _BARE[1]
 
 def is_sensitive(path: str | os.PathLike[str]) -> bool:
     """Return whether the file's name says that it holds secrets."""
-    return _sensitive_name(os.path.basename(path).lower())  # noqa: PTH119 - called for every search hit
+    name = os.path.basename(path).lower()  # noqa: PTH119 - called for every file of a project
+    return _SENSITIVE.match(name) is not None and not is_made_to_be_shared(name)
+
+
+def is_made_to_be_shared(name: str) -> bool:
+    """Return whether a file's name says that the secrets in it are made up: ``.env.example``."""
+    return name.lower().endswith(HARMLESS_ENDS)
 
 
 def is_bare_repository(names: Iterable[str]) -> bool:
@@ -84,10 +94,3 @@ def steers_programs(name: str) -> bool:
 def rules_programs(path: PurePath) -> bool:
     """Return whether a file rules programs: repositories' settings, editors' tasks, our own."""
     return any(map(steers_programs, path.parts))
-
-
-@lru_cache(maxsize=4_096)
-def _sensitive_name(name: str) -> bool:
-    if any(fnmatch.fnmatchcase(name, pattern) for pattern in HARMLESS_NAMES):
-        return False
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in SENSITIVE_NAMES)

@@ -67,19 +67,22 @@ class Layout:
     empty: Path
     mounts: tuple[Mount, ...]
 
-    def showing(self, copy: "CopyOf", root: Path, secrets: Iterable[Path], *, at_its_place: bool) -> "Layout":
-        """Return the layout for a copy of a project: with the project's paths that it reads, except ``secrets``.
+    def showing(self, copy: "CopyOf", root: Path, secrets: Iterable[Mount], *, at_its_place: bool) -> "Layout":
+        """Return the layout for a copy of a project: with the project's paths that it reads, ``secrets`` hidden.
 
         With ``at_its_place`` the copy is found where the project is, so that paths mean the same in both; nothing of
         the project itself can be changed then.
         """
         shown = [(place if at_its_place else real, real) for place, real in copy.shared]
-        hidden = (
-            (place / path.relative_to(real)) for place, real in shown for path in secrets if path.is_relative_to(real)
-        )
+        hidden = [
+            replace(mount, place=place / mount.place.relative_to(real))
+            for mount in secrets
+            for place, real in shown
+            if mount.place.is_relative_to(real)
+        ]
         shared = (
             *(Mount(place, MountKind.READ, real) for place, real in shown),
-            *(Mount(path, MountKind.HIDDEN_FILE) for path in hidden),
+            *hidden,
         )
         if not at_its_place:
             return replace(self, mounts=(*self.mounts, *shared))

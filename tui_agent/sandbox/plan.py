@@ -30,6 +30,10 @@ EMPTY = "empty"
 """In ``SandboxFolders.place``: a file that stands for hidden ones."""
 CLOSED = "closed"
 """A socket that stands for hidden files where git may write: git takes none in, an empty file it would."""
+MAX_HIDDEN_FILES = 150
+"""Files that are hidden one by one; with more, whole directories are."""
+MAX_HIDDEN_DIRECTORIES = 100
+
 HOME = "home"
 """A home directory, where nothing can be put in the place of the user's."""
 
@@ -96,7 +100,9 @@ class ViewPlan:
             for private in self.private
             if any(private.is_relative_to(place) for place in shown) and private.is_dir()
         ]
-        return Layout(self.cwd, self.room.place / EMPTY, tuple({mount.place: mount for mount in mounts}.values()))
+        closed = {mount.place for mount in mounts if mount.put is MountKind.HIDDEN_DIRECTORY}
+        found = {mount.place: mount for mount in mounts if closed.isdisjoint(mount.place.parents)}
+        return Layout(self.cwd, self.room.place / EMPTY, tuple(found.values()))
 
     def hidden(self) -> tuple[Path, ...]:
         """Return the project's files that are empty because they hold secrets.
@@ -115,6 +121,32 @@ class ViewPlan:
                 found[real] = None
         held = held_as_they_are(root, found)
         return tuple(path for path in found if path not in held)
+
+    def secret_mounts(self) -> Iterator[Mount]:
+        """Yield what hides the project's secrets, and everything that was not searched for some yet.
+
+        Many of them are hidden with the directories they are in.
+        """
+        stand_in = self.room.place / CLOSED if self.view.grants.repository else None
+        closed = {Path(name) for name in self.seen.left_out}
+        files = {*self.hidden(), *map(Path, self.seen.unseen)} - closed
+        if len(files) > MAX_HIDDEN_FILES:
+            closed |= self._directories_of(files)
+        yield from (Mount(path, MountKind.HIDDEN_DIRECTORY) for path in closed)
+        yield from (Mount(path, MountKind.HIDDEN_FILE, stand_in) for path in files if closed.isdisjoint(path.parents))
+
+    def _directories_of(self, files: set[Path]) -> set[Path]:
+        """Return a few directories that hold most of many files, and nothing a command stands in or may see."""
+        opened = self.view.grants.secrets | self.view.grants.write
+        open_ones = {parent for path in (self.cwd / "_", self.root / "_", *opened) for parent in path.parents}
+        found = {path.parent for path in files} - open_ones
+        while len(found) > MAX_HIDDEN_DIRECTORIES:
+            deepest = max(len(path.parts) for path in found)
+            above = {path.parent if len(path.parts) == deepest else path for path in found} - open_ones
+            if above == found or deepest <= len(self.root.parts) + 1:
+                break
+            found = above
+        return {path for path in found if found.isdisjoint(path.parents)}
 
     # -- the machine ----------------------------------------------------------------------------------------------
 
@@ -180,8 +212,7 @@ class ViewPlan:
 
     def _of_grants(self) -> Iterator[Mount]:
         grants = self.view.grants
-        stand_in = self.room.place / CLOSED if grants.repository else None
-        yield from (Mount(path, MountKind.HIDDEN_FILE, stand_in) for path in self.hidden())
+        yield from self.secret_mounts()
         if not self.whole:
             yield from (Mount(path, MountKind.WRITE) for path in grants.protected if is_there(path))
         yield from (Mount(path, MountKind.READ) for path in grants.read if is_there(path))

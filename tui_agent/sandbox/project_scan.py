@@ -1,16 +1,17 @@
 """The paths of a project that a view treats in a special way. Looks at files, changes none.
 
-A project is scanned once, and again when entries were added or removed: the directories' states are compared, not
-their contents.
+A project is scanned once, and again when entries were added or removed or files changed: their states are compared,
+not their contents. Each file that git does not track is searched for secrets once. What there was no time for is
+``unseen``, and hidden from commands until it was looked at.
 """
 
 import os
 import re
 import stat
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 from tui_agent.files.descriptors import entries, open_beneath, state_at
@@ -18,7 +19,9 @@ from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.inside import directory as opened_directory
 from tui_agent.files.inside import read_regular
 from tui_agent.files.own_git import tracked_files
-from tui_agent.files.secret_files import is_data, may_hold_secret
+from tui_agent.files.published import is_published
+from tui_agent.files.secret_files import MAX_BYTES, is_looked_into
+from tui_agent.files.secret_search import FileState, GoesOn, SecretSearch
 from tui_agent.files.sensitive import (
     is_bare_repository,
     is_of_repository,
@@ -29,9 +32,6 @@ from tui_agent.files.sensitive import (
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 
-MAX_ENTRIES = 200_000
-"""A project with more can't be scanned; commands in it ask as if there were no sandbox."""
-
 MAX_FILE_BYTES = 5_000_000
 """A larger file has no image in a checkpoint: its changes can't be undone."""
 
@@ -39,12 +39,10 @@ MAX_HOLES = 256 * 1024**2
 """Bytes without data that a file may have: a program that reads it whole would not survive more."""
 
 MAX_DEPTH = 150
-"""Depth of nested directories that is scanned; in output directories, deeper ones are left out."""
+"""Depth of nested directories that is scanned; deeper ones are left out."""
 
-MAX_SETTINGS_BYTES = 64_000
-"""Size of the largest file that is looked into though git does not ignore it, or it is a log: larger ones are data."""
-MAX_UNTRACKED_BYTES = 4_000_000
-"""Bytes of such files that are looked into, which takes up to two seconds the first time."""
+_MAX_POINTER_BYTES = 64_000
+"""Size of the largest file that may say where a repository is."""
 
 OUTPUT_DIRECTORIES = frozenset({
     "node_modules", ".venv", "venv", "target", "dist", "build", "out", "obj", "_build", "__pycache__",
@@ -75,8 +73,8 @@ PRODUCT_MAGIC = (
 )  # fmt: skip
 """How the output of compilers and linkers begins."""
 
-_OTHERS = frozenset({"node_modules", ".venv", "venv", "site-packages", "__pycache__", ".tox", ".nox", "target"})
-"""Directories full of other people's files: the keys in them are for tests."""
+_PACKAGES = frozenset({"node_modules", ".venv", "venv", "site-packages", ".tox", ".nox"})
+"""Directories full of other people's files. What steers programs there is theirs, and made again with it."""
 
 _IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 CACHE_DIRECTORIES = frozenset({
@@ -110,27 +108,56 @@ class ProjectScan:
     protected: list[Path] = field(default_factory=list)
     """Files that other programs execute or obey."""
     secrets: list[Path] = field(default_factory=list)
+    """Files that hold secrets, by their names or contents."""
+    unseen: list[str] = field(default_factory=list, repr=False)
+    """Files and directories that there was no time to look at."""
     outputs: list[Path] = field(default_factory=list)
     """Directories that are made again, outermost ones only."""
     environments: list[Path] = field(default_factory=list)
     """Python's virtual environments."""
-    count: int = 0
     looked_at: list[tuple[str, int]] = field(default_factory=list, repr=False)
-    """Every directory, and every file whose content counted, with when it last changed; nobody can set that back."""
+    """Every directory, and every file that names others, with when it last changed; nobody can set that back."""
+    named: list[Path] = field(default_factory=list, repr=False)
+    """Files whose names say that they hold secrets."""
+    files: list[FileState] = field(default_factory=list, repr=False)
+    """Files whose contents decide, as they were."""
+    left_out: list[str] = field(default_factory=list, repr=False)
+    """Directories that were not gone through."""
+    is_whole: bool = True
+    """There was time for all directories."""
 
     def holds(self) -> bool:
-        """Whether nothing was added or taken away since."""
+        """Whether nothing was added, taken away or changed since."""
         try:
-            return all(os.stat(name).st_ctime_ns == modified for name, modified in self.looked_at)  # noqa: PTH116 - a thousand of them for every command
+            return all(os.lstat(name).st_ctime_ns == changed for name, changed in self.looked_at) and all(
+                os.lstat(file.path).st_ctime_ns == file.changed for file in self.files
+            )
         except OSError:
             return False
 
+    def search(self, search: SecretSearch, goes_on: GoesOn) -> None:
+        """Look for secrets in the files that nobody has looked at yet, until there is no more time."""
+        search.look(self.files, goes_on)
+        known = {file: search.known(file) for file in self.files}
+        self.secrets = [*self.named, *(Path(file.path) for file, holds in known.items() if holds)]
+        self.unseen = [*self.left_out, *(file.path for file, holds in known.items() if holds is None)]
 
-def scan_project(root: Path, holds_secret: Callable[[Path], bool]) -> ProjectScan:
-    """Go through a project, whose path is without links; takes about 15 ms for 10,000 files."""
+
+def walk_project(root: Path, goes_on: GoesOn) -> ProjectScan:
+    """Go through a project, whose path is without links, without a look into its files; nearest directories first.
+
+    Takes about 30 ms for 10,000 files.
+    """
     found = ProjectScan(root)
-    _Scanner(found, holds_secret).go_through(str(root), IgnoreRules.above(root).entering(root), depth_in_output=0)
+    _Walk(found).go_through(goes_on)
     found.elsewhere += dict.fromkeys(path for link in found.repositories for path in _linked_repositories(link))
+    return found
+
+
+def scan_project(root: Path) -> ProjectScan:
+    """Return all of a project with its secrets, however long that takes."""
+    found = walk_project(root, lambda: True)
+    found.search(SecretSearch(), lambda: True)
     return found
 
 
@@ -234,80 +261,101 @@ def _is_planted(path: Path, state: os.stat_result, root: Path) -> bool:
     return not real.is_relative_to(root) and not (is_file(real) and os.access(real, os.X_OK))
 
 
-class _Scanner:
-    def __init__(self, found: ProjectScan, holds_secret: Callable[[Path], bool]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A directory on the way through a project. ``packages``: it is in one full of other people's files."""
+
+    path: str
+    rules: IgnoreRules
+    output: bool = False
+    packages: bool = False
+
+
+class _Walk:
+    """Goes through a project once."""
+
+    def __init__(self, found: ProjectScan) -> None:
         self._found = found
         self._root = str(found.root)
-        self._holds_secret = holds_secret
         self._tracked = tracked_files(found.root)
-        self._unread = MAX_UNTRACKED_BYTES
 
-    def go_through(self, directory: str, rules: IgnoreRules, depth_in_output: int) -> None:
-        """Look at a directory and everything below; ``depth_in_output`` is not 0 in build output."""
-        too_deep = directory.count("/", len(self._root)) > MAX_DEPTH
-        if too_deep and not depth_in_output:
-            self._found.count = MAX_ENTRIES + 1
-        if self._found.count > MAX_ENTRIES or too_deep:
-            return
+    def go_through(self, goes_on: GoesOn) -> None:
+        root = self._found.root
+        pending = deque([_Place(self._root, IgnoreRules.above(root).entering(root))])
+        while pending:
+            place = pending.popleft()
+            self._found.is_whole = self._found.is_whole and goes_on()
+            if self._found.is_whole and place.path.count("/", len(self._root)) <= MAX_DEPTH:
+                pending.extend(self._enter(place))
+            else:
+                self._found.left_out.append(place.path)
+
+    def _enter(self, place: _Place) -> list[_Place]:
+        """Note what is in a directory; return the directories in it that are to be gone through."""
         try:
-            modified = os.stat(directory).st_ctime_ns  # noqa: PTH116 - called for every directory of a project
-            with os.scandir(directory) as scanned:
+            changed = os.lstat(place.path).st_ctime_ns
+            with os.scandir(place.path) as scanned:
                 rows = list(scanned)
         except OSError:
-            return
-        self._found.looked_at.append((directory, modified))
-        self._found.count += len(rows)
+            return []
+        self._found.looked_at.append((place.path, changed))
         names = {row.name for row in rows}
-        if is_bare_repository(names):
-            self._found.repositories.append(Path(directory))
-            return
-        if not depth_in_output and not _IGNORE_FILES.isdisjoint(names) and directory != self._root:
-            rules = rules.entering(directory)
+        if is_bare_repository(names) and not place.packages:
+            self._found.repositories.append(Path(place.path))
+            return []
+        rules = place.rules
+        if not place.output and not _IGNORE_FILES.isdisjoint(names) and place.path != self._root:
+            rules = rules.entering(place.path)
         if "pyvenv.cfg" in names:
-            self._found.environments.append(Path(directory))
-        self._entries(rows, rules, depth_in_output)
-
-    def _entries(self, rows: Iterable["os.DirEntry[str]"], rules: IgnoreRules, depth_in_output: int) -> None:
+            self._found.environments.append(Path(place.path))
+        here = replace(place, rules=rules)
+        below: list[_Place] = []
         for row in rows:
-            name = row.name
-            if name in _IGNORE_FILES:
-                self._note(row)
-            if is_repository(name):
-                self._found.repositories.append(Path(row.path))
-            elif steers_programs(name):
-                self._found.protected.append(Path(row.path))
-            elif row.is_dir(follow_symlinks=False):
-                self._directory(row, rules, depth_in_output)
-            elif is_sensitive(name) or (
-                not depth_in_output and may_hold_secret(name) and self._is_informative(row, rules)
-            ):
-                self._found.secrets.append(Path(row.path))
+            try:
+                self._note(row, here, below)
+            except OSError:
+                continue  # it is gone by now
+        return below
 
-    def _directory(self, row: "os.DirEntry[str]", rules: IgnoreRules, depth_in_output: int) -> None:
+    def _note(self, row: "os.DirEntry[str]", place: _Place, below: list[_Place]) -> None:
+        """Note one entry of a directory; one that is to be gone through is put to those ``below``."""
+        if row.name in _IGNORE_FILES and not place.output:
+            self._look_again_at(row)
+        if is_repository(row.name) and not place.packages:
+            self._found.repositories.append(Path(row.path))
+            return
+        if steers_programs(row.name) and not place.packages:
+            self._found.protected.append(Path(row.path))
+        if row.is_dir(follow_symlinks=False):
+            below.append(self._directory(row, place))
+        else:
+            self._file(row)
+
+    def _directory(self, row: "os.DirEntry[str]", place: _Place) -> _Place:
         # Entry points in a new one would be obeyed: it is not output by its name alone.
         named = is_output_name(row.name, directory=True) or row.name.endswith(".egg-info")
-        output = depth_in_output or (named and rules.ignored(row.path, directory=True))
-        if output and not depth_in_output:
+        output = place.output or (named and place.rules.ignored(row.path, directory=True))
+        if output and not place.output:
             self._found.outputs.append(Path(row.path))
-        if row.name in _OTHERS and output:
-            if os.path.lexists(os.path.join(row.path, "pyvenv.cfg")):  # noqa: PTH118 - as scandir names it
-                self._found.environments.append(Path(row.path))
-            return
-        self.go_through(row.path, rules, int(bool(output)))
+        return _Place(row.path, place.rules, output, place.packages or (output and row.name in _PACKAGES))
 
-    def _is_informative(self, row: "os.DirEntry[str]", rules: IgnoreRules) -> bool:
-        """Whether a file that is not shared holds a secret: tracked files are shown as they are."""
-        is_ignored = rules.ignored(row.path, directory=False)
-        if not is_ignored or is_data(row.name):
-            size = row.stat(follow_symlinks=False).st_size
-            if (not is_ignored and row.path in self._tracked) or size > min(MAX_SETTINGS_BYTES, self._unread):
-                return False
-            self._unread -= size
-        self._note(row)
-        return self._holds_secret(Path(row.path))
+    def _file(self, row: "os.DirEntry[str]") -> None:
+        if is_sensitive(row.name):
+            if is_published(row.path, row.stat(follow_symlinks=False)):
+                self._look_again_at(row)
+            else:
+                self._found.named.append(Path(row.path))
+        elif row.path not in self._tracked and row.is_file(follow_symlinks=False):
+            state = row.stat(follow_symlinks=False)
+            if not 0 < state.st_size <= MAX_BYTES or not is_looked_into(row.path, state.st_size):
+                return
+            if is_published(row.path, state):
+                self._look_again_at(row)
+            else:
+                self._found.files.append(FileState(row.path, state.st_ctime_ns, state.st_size))
 
-    def _note(self, row: "os.DirEntry[str]") -> None:
-        """Remember a file whose content counts: another one makes another scan."""
+    def _look_again_at(self, row: "os.DirEntry[str]") -> None:
+        """Have the project scanned again when a file has changed."""
         self._found.looked_at.append((row.path, row.stat(follow_symlinks=False).st_ctime_ns))
 
 
@@ -340,7 +388,7 @@ def _read(path: Path) -> str:
     Raises:
         ValueError: it is something else.
     """
-    data = read_regular(path, MAX_SETTINGS_BYTES)
+    data = read_regular(path, _MAX_POINTER_BYTES)
     if data is None:
         raise ValueError(path)
     return data.decode()

@@ -12,6 +12,7 @@ import stat
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field, replace
@@ -23,6 +24,7 @@ from tui_agent.files.descriptors import remove_tree
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret
+from tui_agent.files.secret_search import GoesOn, SecretSearch
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
 from tui_agent.processes.environment_table import without_left_out
@@ -55,18 +57,25 @@ from tui_agent.sandbox.layout import (
 from tui_agent.sandbox.machine import TOOLCHAIN_VARIABLES, TOOLCHAINS, Machine, scan_machine
 from tui_agent.sandbox.network import Gateway, SessionNetwork, make_network, proxy_environment
 from tui_agent.sandbox.plan import CLOSED, EMPTY, HOME, TEMPORARY, SandboxFolders, ViewPlan
-from tui_agent.sandbox.project_scan import MAX_ENTRIES, NEVER_KEPT, OUTPUT_DIRECTORIES, ProjectScan, scan_project
+from tui_agent.sandbox.project_scan import MAX_DEPTH, NEVER_KEPT, OUTPUT_DIRECTORIES, ProjectScan, walk_project
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.sandbox.view import AllowHost, Grants, View, Writes
 
 log = logging.getLogger(__name__)
 
 _INFO_BYTES = 4_096
+_PLACES_NAMED = 3
 _INHERITED = 9  # the filter's descriptor in a command that is started without any of ours
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of ours in it
 MIN_MEMORY = 2 * 1024**3
 """Bytes there must be free in memory for layers to be kept there."""
+
+SCAN_SECONDS = 3.0
+"""How long a command waits for its project to be searched for secrets; it does not see the rest."""
+
+WHOLE_SCAN_SECONDS = 600.0
+"""How long a project is searched beside the session."""
 
 MAX_MOUNTS = 400
 """Places in a project that are treated in a way of their own; with more, nothing in it runs unasked."""
@@ -149,6 +158,9 @@ class Sandbox:
         self._find = find or partial(find_sandbox, project)
         self._told = False
         self._scans: dict[Path, ProjectScan] = {}
+        self._search = SecretSearch()
+        self._walking = threading.Lock()
+        self._ended = threading.Event()
         self._machine: tuple[Mapping[str, str], Machine] | None = None
         self._layer_parents: dict[Path, Path | None] = {}
         self._lock = threading.Lock()
@@ -183,14 +195,17 @@ class Sandbox:
         """Whether commands run in a sandbox, those excluded aside."""
         return self.state.kind is not None
 
+    @property
+    def searching(self) -> int:
+        """How many files are being searched for secrets."""
+        return self._search.waiting
+
     def covers(self, command: str) -> bool:
         plain = " ".join(command.split())
         return self.active and not any(fnmatch.fnmatchcase(plain, pattern) for pattern in self.settings.exclude)
 
-    def lacks(self, view: View, project: Path) -> str:
-        """Return why this sandbox can't give a command a view of a project; "" when it can. Looks at files."""
-        if self.active and self._scan(project, anew=False).count > MAX_ENTRIES:
-            return "the project has too many files to find the secrets among them"
+    def lacks(self, view: View) -> str:
+        """Return why this sandbox can't give a command a view; "" when it can."""
         if self.state.kind != "landlock":
             return ""
         if view.grants.repository:
@@ -257,12 +272,19 @@ class Sandbox:
         if project not in self._ready and self.settings.mode != "off":
             self._ready[project] = asyncio.create_task(self._look(project.resolve(), dict(environment)))
 
+    def _search_on(self, project: Path) -> None:
+        """Go on with the search for secrets while the command runs."""
+        if (before := self._ready.get(project)) is None or before.done():
+            searching = asyncio.to_thread(self._scan_to_the_end, project)
+            self._ready[project] = asyncio.create_task(searching)
+
     async def _look(self, project: Path, environment: dict[str, str]) -> None:
         try:
             if await asyncio.to_thread(lambda: self.active):
                 await self._own_network()
-                await asyncio.to_thread(self._plan, project, environment)
                 await asyncio.to_thread(self._layer_parent, project)
+                await asyncio.to_thread(self._scan_to_the_end, project)
+                await asyncio.to_thread(self._plan, project, environment)
         except OSError as error:
             log.warning("the sandbox could not get ready: %s", error)  # the first command reports the error
 
@@ -297,6 +319,8 @@ class Sandbox:
         """
         network = await self._own_network()
         launch = await asyncio.to_thread(self._laid_out, cwd, project, view, dict(environment), live=live)
+        if len(launch.seen.unseen) > len(launch.seen.left_out) or not launch.seen.is_whole:
+            self._search_on(project)
         # A copy's files are seen where those of the project are.
         seen_at = {p: p if self._copy is None else self._copy.of / p.relative_to(project) for p in replaced}
         shown = (place for place in replaced if place not in launch.hidden)
@@ -328,6 +352,7 @@ class Sandbox:
                 notes = judged.notes(launch.view) + await asyncio.to_thread(launch.itself.tidied)
         finally:
             await asyncio.to_thread(self._clear_up, launch)
+        notes += [note for note in [_of_unseen(launch.seen)] if note]
         wanted, refused = judged.wanted, launch.gateway.refused
         notes += [f"[{reason}]" for reason in refused.values()]
         if exit_code != 0:
@@ -345,6 +370,7 @@ class Sandbox:
 
     async def aclose(self) -> None:
         """Let go of the network; commands that still run lose their way out."""
+        self._ended.set()
         if self._ready:
             await asyncio.wait(self._ready.values())
         if self._network is not None:
@@ -356,7 +382,7 @@ class Sandbox:
 
     def _laid_out(self, cwd: Path, project: Path, view: View, environment: dict[str, str], *, live: bool) -> Launch:
         root = project.resolve()
-        if lack := self.lacks(view, root):
+        if lack := self.lacks(view):
             raise SandboxError(f"{lack}.")
         layer = None
         if parent := self._layer_parent(root):
@@ -385,7 +411,7 @@ class Sandbox:
         covered = (mount.place for mount in layout.mounts if mount.put is MountKind.HIDDEN_FILE)
         hidden = tuple(place for place in covered if place.is_relative_to(root))
         if self._copy is not None:
-            secrets = self._plan(self._copy.of).hidden()
+            secrets = self._plan(self._copy.of).secret_mounts()
             layout = layout.showing(self._copy, root, secrets, at_its_place=self.state.kind == "bubblewrap")
         launch = Launch(inside, view, plan.seen, layout, itself, hidden, layer, owned=owned, made=made)
         if len(launch.layout.mounts) > MAX_MOUNTS:
@@ -529,11 +555,33 @@ class Sandbox:
     # -- caches ---------------------------------------------------------------------------------------------------
 
     def _scan(self, project: Path, *, anew: bool = True) -> ProjectScan:
-        """Return the scan of a project; with ``anew`` it is scanned again if entries were added or removed."""
-        root = project.resolve()
-        known = self._scans.get(root)
-        if known is None or (anew and not known.holds()):
-            known = self._scans[root] = scan_project(root, file_holds_secret)
+        """Return the scan of a project; with ``anew`` it is scanned again if anything has changed.
+
+        What can't be looked at in a few seconds is ``unseen`` in it.
+        """
+        until = time.monotonic() + SCAN_SECONDS
+        return self._scanned(project.resolve(), lambda: time.monotonic() < until, anew=anew)
+
+    def _scan_to_the_end(self, project: Path) -> None:
+        """Look at all of a project, until the session ends; commands see of it what was looked at by then."""
+        until = time.monotonic() + WHOLE_SCAN_SECONDS
+        self._scanned(project.resolve(), lambda: time.monotonic() < until and not self._ended.is_set(), anew=False)
+
+    def _scanned(self, root: Path, goes_on: GoesOn, *, anew: bool) -> ProjectScan:
+        # Who waits for another's walk for too long begins one of his own.
+        is_mine = self._walking.acquire(timeout=SCAN_SECONDS)
+        try:
+            known = self._scans.get(root)
+            if known is None or not known.is_whole or (anew and not known.holds()):
+                known = self._scans[root] = walk_project(root, goes_on)
+                fresh = True
+            else:
+                fresh = False
+        finally:
+            if is_mine:
+                self._walking.release()
+        if fresh or known.unseen:
+            known.search(self._search, goes_on)
         return known
 
     def _machine_of(self, environ: Mapping[str, str]) -> Machine:
@@ -639,3 +687,19 @@ class Sandbox:
             if self._network is None:
                 self._network = await make_network(self.state, self.proxy_reaches, self._outside)
         return self._network if self._network.proxy.port else None
+
+
+def _of_unseen(seen: ProjectScan) -> str:
+    """Return what a command did not see because there was no time to search it for secrets; "" for nothing."""
+    if not seen.unseen:
+        return ""
+    if seen.is_whole and len(seen.unseen) == len(seen.left_out):
+        return f"[Hidden from this command: directories nested more than {MAX_DEPTH} deep.]"
+    places = sorted({os.path.relpath(os.path.dirname(name), seen.root) for name in seen.unseen})  # noqa: PTH120 - of many files
+    named = ", ".join(places[:_PLACES_NAMED])
+    more = f" and {len(places) - _PLACES_NAMED} more directories" if len(places) > _PLACES_NAMED else ""
+    count = f"{len(seen.unseen):,} files or directories"
+    return (
+        f"[Hidden from this command, as they were not searched for secrets yet: {count} in {named}{more}. "
+        "The search goes on; run the command again to see them.]"
+    )

@@ -163,7 +163,7 @@ async def _in_background(program: Program, context: ToolContext, sandbox: Sandbo
 def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
     """Return the sandbox a command runs in, None for one that runs outside."""
     sandbox = context.sandbox
-    if sandbox is None or not sandbox.covers(arguments.command) or sandbox.lacks(context.view, context.project):
+    if sandbox is None or not sandbox.covers(arguments.command) or sandbox.lacks(context.view):
         return None
     return sandbox
 

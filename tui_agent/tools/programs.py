@@ -13,6 +13,7 @@ from tui_agent.processes.process import Command, FinishedCommand, run_command
 from tui_agent.sandbox import Grants, Launch, Sandbox, SandboxError, View
 from tui_agent.tools.base import ToolContext
 
+_SEARCH_NOTICE_SECONDS = 1.0
 MAX_RUNS = 4
 """How often one program runs at most: each time with access it lacked before and the user granted."""
 
@@ -61,7 +62,7 @@ async def run_program(program: Program, context: ToolContext, sandbox: Sandbox |
         granted = await context.request_grants(wanted, program.name)
         if isinstance(granted, str):
             return replace(ended, note="\n".join(filter(None, [ended.note, f"[{granted}]"])))
-        if sandbox.lacks(view.opened(granted), context.project) or not granted.beyond(view.grants):
+        if sandbox.lacks(view.opened(granted)) or not granted.beyond(view.grants):
             break
         view, runs = view.opened(granted), runs + 1
         ended, wanted = await _run_in(view, program, context, sandbox)
@@ -101,6 +102,12 @@ async def launch_program(program: Program, context: ToolContext, sandbox: Sandbo
     Raises:
         ToolError: it can't be done here.
     """
+
+    def tell() -> None:
+        if sandbox.searching:
+            context.notify(f"Searching {sandbox.searching:,} files for secrets before the command may see them")
+
+    telling = asyncio.get_running_loop().call_later(_SEARCH_NOTICE_SECONDS, tell)
     try:
         return await sandbox.launch(
             program.words, context.cwd, context.project, view, program.environment,
@@ -108,6 +115,8 @@ async def launch_program(program: Program, context: ToolContext, sandbox: Sandbo
         )  # fmt: skip
     except (SandboxError, OSError) as error:
         raise ToolError(f"The sandbox could not be laid out, so nothing was run: {error}") from error
+    finally:
+        telling.cancel()
 
 
 @contextlib.asynccontextmanager

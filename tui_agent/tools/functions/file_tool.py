@@ -150,7 +150,7 @@ class FileTool(DynamicTool):
         if refusal := sandbox.refusal():
             raise ToolError(refusal)
         wanted = context.view.opened(Grants(hosts=frozenset(self.declared.NETWORK)))
-        return sandbox if sandbox.active and not sandbox.lacks(wanted, context.project) else None
+        return sandbox if sandbox.active and not sandbox.lacks(wanted) else None
 
 
 def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> View:
