@@ -33,6 +33,7 @@ from tui_agent.model.providers import OWN_SERVER_PICTURES, WireName
 from tui_agent.model.refusals import Part, Sent, find_refusal
 from tui_agent.model.route import Route, Router
 from tui_agent.model.settings import HostSettings
+from tui_agent.model.tool_schemas import MendedTools
 from tui_agent.pictures import NoPicture, Picture, PictureLimits, fits, read_picture
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class ProviderClient:
         self._hosted: HostClient | None = None
         self._loading: asyncio.Task[Http] | None = None
         self._warming: asyncio.Task[None] | None = None
+        self._tools: MendedTools | None = None
         self._pictures: dict[tuple[str, PictureLimits], Picture | NoPicture] = {}
         """Pictures made to fit, by blob and limits."""
         self._renewing: dict[str, asyncio.Task[bool]] = {}
@@ -154,6 +156,8 @@ class ProviderClient:
         await self._renew(request.model)
         served = self._router.catalog.served_name(request.model)
         request, unreadable = await self._with_fitting_pictures(request)
+        mended = self._mended(request)
+        request = mended.out(request)
         shape = Shape(self._learnt.form(served), blobs=frozenset(unreadable))
         told: dict[Part, str] = {}
         if unreadable:
@@ -170,7 +174,7 @@ class ProviderClient:
                             self._remember(served, shape.form)
                             yield PartLeftOut(tuple(told.values()), shape.blobs, reasoning=not shape.reasoning)
                         begun = True
-                        yield event
+                        yield mended.back(event)
             except ModelError as error:
                 if begun:
                     raise
@@ -186,6 +190,13 @@ class ProviderClient:
                 log.warning("%s Sent again, refused was: %s", error.message, part)
             else:
                 return
+
+    def _mended(self, request: ModelRequest) -> MendedTools:
+        """Return the tools of a request as its provider takes them. Those of a session are mended once."""
+        wire = self._router.wire(request.model)
+        if self._tools is None or not self._tools.are(request.tools, wire):
+            self._tools = MendedTools.of(request.tools, wire)
+        return self._tools
 
     async def _with_fitting_pictures(self, request: ModelRequest) -> tuple[ModelRequest, dict[str, str]]:
         """Return a request with pictures as its provider takes them, and why others can't be sent, by blob."""

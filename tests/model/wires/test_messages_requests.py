@@ -124,19 +124,6 @@ def test_results_come_first_in_a_turn_of_several_messages() -> None:
     assert list(map(kinds, turns)) == [["text"], ["tool_use"] * 2, ["tool_result", "tool_result", "text"]]
 
 
-def test_a_tool_with_alternatives_at_its_top_is_told_as_one_object() -> None:
-    schema = {
-        "type": ["object", "null"],
-        "anyOf": [{"properties": {"path": {"type": "string"}}}, {"properties": {"url": {"type": "string"}}}],
-        "allOf": [{"required": ["why"], "properties": {"why": {"type": "string"}}}],
-    }
-    tool = body(asked(OPUS, tools=(ToolSchema(name="get", description="", parameters=schema),)))["tools"][0]
-    assert sorted(tool["input_schema"]["properties"]) == ["path", "url", "why"]
-    assert tool["input_schema"]["required"] == ["why"]
-    assert set(tool["input_schema"]) == {"type", "properties", "required"}
-    assert "description" not in tool
-
-
 def test_without_tools_allowed_they_are_still_told() -> None:
     sent = body(asked(OPUS, tools=(GET,), tool_choice="none"))
     assert sent["tool_choice"] == {"type": "none"}

@@ -29,6 +29,7 @@ from tui_agent.agent.mcp.records import (
     tidy_schema,
 )
 from tui_agent.agent.mcp.settings import ConnectionContext, McpServerSettings, ServerSpec, expanded
+from tui_agent.agent.mcp.tool_rows import read_rows
 from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_program
 from tui_agent.sandbox import SandboxError, View
@@ -183,6 +184,8 @@ class _Heard:
     """Whether it shook hands: before that, an end is no loss but an attempt that failed."""
 
     open_questions: int = 0
+    problems: list[str] = field(default_factory=list)
+    """Why some of its tools can't be offered."""
     waiting: set[asyncio.Timeout] = field(default_factory=set)
     """Timeouts of calls under way; the time a person takes to answer the server does not count."""
 
@@ -237,6 +240,13 @@ class _Heard:
         text = f"{params.logger}: {data}" if params.logger else data
         self.log.line(f"[{params.level}] {text}")
         self.listener.said(ServerMessage(params.level, text))
+
+    def leave_out(self, problems: list[str]) -> None:
+        """Tell of tools that can't be offered."""
+        for problem in problems:
+            self.log.line(problem)
+            self.listener.said(ServerMessage("warning", problem))
+        self.problems += problems
 
     def noise(self, text: str) -> None:
         self.log.line(f"[standard output] {text[:MAX_NOISE]}")
@@ -359,7 +369,10 @@ async def _watched(transport: AbstractAsyncContextManager[Any], heard: _Heard) -
 
 
 class _WatchedStream:
-    """A read stream that tells when it ends, and of lines that are no message. The SDK is not given these."""
+    """A read stream that tells when it ends, and of lines that are no message. The SDK is not given these.
+
+    Lists of tools are read leniently on their way, see ``tool_rows``.
+    """
 
     def __init__(self, stream: Any, heard: _Heard) -> None:
         self._stream = stream
@@ -382,6 +395,9 @@ class _WatchedStream:
             if self._heard.connected:
                 self._heard.listener.lost()
             raise
+        result = getattr(getattr(message, "message", None), "result", None)
+        if isinstance(result, dict):
+            self._heard.leave_out(read_rows(result))
         return message
 
     async def __aenter__(self) -> Self:
@@ -418,6 +434,7 @@ class Connection:
 
     async def offer(self) -> ServerOffer:
         client, name = self._client, self._spec.name
+        self._heard.problems.clear()
         able = client.server_capabilities
         tools = [_tool_info(row) async for row in self._all(client.list_tools, "tools")] if able.tools else []
         prompts = (
@@ -436,7 +453,9 @@ class Connection:
             except McpError as error:  # a server may have resources and not know of templates
                 log.info("MCP server %s has no templates: %s", name, error)
         instructions = (client.instructions or "").strip()
-        return ServerOffer(instructions, tuple(tools), tuple(prompts), tuple(resources), tuple(templates))
+        return ServerOffer(
+            instructions, tuple(tools), tuple(prompts), tuple(resources), tuple(templates), tuple(self._heard.problems)
+        )
 
     async def set_log_level(self, level: LogLevel) -> None:
         """Ask for messages from a level on; nothing where the server sends none."""

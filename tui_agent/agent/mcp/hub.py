@@ -230,6 +230,7 @@ class McpHub:
         self._names: dict[tuple[str, str], str] = {}
         self._tools: dict[str, McpTool] = {}
         self._told: set[str] | None = None
+        self._problems_told: set[str] = set()
         self._started = False
         self.arrivals = 0
         """How often tools came after the model was told of its tools."""
@@ -480,6 +481,8 @@ class McpHub:
         match state:
             case ServerState.READY:
                 self._collect()
+                for problem in server.offer.problems:
+                    self._tell_once(f"The MCP server {server.name}: {problem}")
                 offered = (tool.name for tool in server.offer.tools if server.spec.settings.offers(tool.name))
                 names = {self._names[server.name, name] for name in offered}
                 if self._told is not None and not names <= self._told:
@@ -511,6 +514,11 @@ class McpHub:
                     self._names[key] = portable_name(*key, taken=set(self._names.values()))
                 tools[self._names[key]] = McpTool(self._names[key], server, info)
         self._tools = tools
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._problems_told:
+            self._problems_told.add(text)
+            self._notify(Notice(text, "warning", action="mcp"))
 
     def _notify(self, notice: Notice) -> None:
         for listener in tuple(self.listeners):

@@ -168,6 +168,8 @@ class ServerOffer:
     prompts: tuple[McpPrompt, ...] = ()
     resources: tuple[McpResource, ...] = ()
     templates: tuple[McpResource, ...] = ()
+    problems: tuple[str, ...] = ()
+    """A sentence for each tool that can't be offered."""
 
 
 @dataclass(frozen=True, slots=True)

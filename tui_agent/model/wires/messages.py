@@ -162,7 +162,7 @@ def _headers(route: Route, model: Claude | None, body: Mapping[str, Any], *, com
 def _tools(request: ModelRequest, *, eager: bool) -> list[ContentBlock]:
     tools = []
     for tool in request.tools:
-        block: ContentBlock = {"name": tool.name, "input_schema": _schema(tool.parameters)}
+        block: ContentBlock = {"name": tool.name, "input_schema": tool.parameters}
         if tool.description:
             block["description"] = tool.description
         if eager:
@@ -170,22 +170,6 @@ def _tools(request: ModelRequest, *, eager: bool) -> list[ContentBlock]:
             block["eager_input_streaming"] = True
         tools.append(block)
     return tools
-
-
-_ALTERNATIVES = ("anyOf", "oneOf", "allOf")
-
-
-def _schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool's schema as an object; alternatives are not taken at its top, so it has all their properties."""
-    schema = {key: value for key, value in parameters.items() if key not in _ALTERNATIVES} | {"type": "object"}
-    parts = [part for key in _ALTERNATIVES for part in parameters.get(key) or () if isinstance(part, dict)]
-    if parts:
-        of_parts = {name: value for part in parts for name, value in (part.get("properties") or {}).items()}
-        schema["properties"] = {**of_parts, **(schema.get("properties") or {})}
-        needed = [name for part in parameters.get("allOf") or () for name in part.get("required") or ()]
-        if needed:
-            schema["required"] = list(dict.fromkeys([*(schema.get("required") or ()), *needed]))
-    return schema
 
 
 # -- messages -----------------------------------------------------------------------------------------------

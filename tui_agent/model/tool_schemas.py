@@ -1,0 +1,413 @@
+"""Mends the schemas of tools, so that every provider takes them, and maps the arguments of calls back.
+
+One form fits all formats: an object at the top without alternatives, no references, items for each array, plain names
+of properties, nothing nested too deep. A schema that is in that form already stays as it is, to the byte.
+Sources: OpenAI, "Function calling" and "Structured outputs"; Anthropic, "Tool use" (pattern of property names); Google,
+"Function calling" (``parametersJsonSchema``).
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field, replace
+from typing import Any
+
+from tui_agent.context.request import Message, ModelRequest
+from tui_agent.json_text import as_dict, as_list, loads
+from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.model.protocol import ModelEvent, ToolCallReady
+from tui_agent.model.providers import WireName
+from tui_agent.session.entries import ToolSchema
+
+MAX_DEPTH = 10
+"""Levels of a schema; OpenAI takes so many."""
+MAX_PARTS = 2_000
+"""Subschemas of one tool; what references unfold to beyond it may be anything."""
+MAX_NAME_CHARS = 64
+
+_NAME = LazyPattern(r"[a-zA-Z0-9_.-]{1,64}")
+_ODD = LazyPattern(r"[^a-zA-Z0-9_.-]+")
+_TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
+_NOT_OF_GEMINI = frozenset({
+    "const", "default", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "uniqueItems", "contentEncoding",
+    "contentMediaType",
+})  # fmt: skip
+"""Keywords that Google doesn't document for ``parametersJsonSchema``."""
+_OF_TYPE = {
+    "object": ("properties", "required", "additionalProperties"),
+    "array": ("items", "prefixItems", "minItems", "maxItems", "uniqueItems"),
+    "string": ("pattern", "minLength", "maxLength", "format"),
+    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+}
+"""Keywords by which the type of a schema without one is known."""
+
+Schema = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Renamed:
+    """Properties that go by another name: the original by the new one, and those of what is inside, "*" for items."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    inner: dict[str, "Renamed"] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.names) or any(self.inner.values())
+
+    def back(self, value: Any) -> Any:
+        """Return arguments under the names that the tool knows."""
+        if isinstance(value, list) and "*" in self.inner:
+            return [self.inner["*"].back(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        return {
+            self.names.get(key, key): self.inner[key].back(item) if key in self.inner else item
+            for key, item in value.items()
+        }
+
+    def out(self, value: Any) -> Any:
+        """Return arguments under the names that the model is told."""
+        if isinstance(value, list) and "*" in self.inner:
+            return [self.inner["*"].out(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        told = {original: new for new, original in self.names.items()}
+        made = {}
+        for key, item in value.items():
+            new = told.get(key, key)
+            made[new] = self.inner[new].out(item) if new in self.inner else item
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class MendedTool:
+    """A tool as a provider takes it, and the names that its arguments have to be mapped back to."""
+
+    tool: ToolSchema
+    renamed: Renamed
+
+    def arguments_back(self, arguments: str) -> str:
+        """Return the JSON text of a call's arguments under the tool's own names; unchanged where it is no object."""
+        return _mapped(arguments, self.renamed.back) if self.renamed else arguments
+
+    def arguments_out(self, arguments: str) -> str:
+        return _mapped(arguments, self.renamed.out) if self.renamed else arguments
+
+
+@dataclass(frozen=True, slots=True)
+class MendedTools:
+    """The tools of a request as its provider takes them."""
+
+    given: tuple[ToolSchema, ...]
+    wire: WireName | None
+    tools: tuple[MendedTool, ...]
+
+    @classmethod
+    def of(cls, tools: tuple[ToolSchema, ...], wire: WireName | None) -> "MendedTools":
+        return cls(tools, wire, tuple(mend(tool, wire) for tool in tools))
+
+    def are(self, tools: tuple[ToolSchema, ...], wire: WireName | None) -> bool:
+        return (tools is self.given or tools == self.given) and wire == self.wire
+
+    def out(self, request: ModelRequest) -> ModelRequest:
+        """Return a request with the mended tools; earlier calls of them go by the same names."""
+        tools = tuple(mended.tool for mended in self.tools)
+        renamed = self._renamed()
+        if not renamed:
+            return request if tools == request.tools else replace(request, tools=tools)
+        messages = tuple(_with_calls_out(message, renamed) for message in request.messages)
+        return replace(request, tools=tools, messages=messages)
+
+    def back(self, event: ModelEvent) -> ModelEvent:
+        """Return an event of the answer with a call's arguments under the tool's own names."""
+        if not isinstance(event, ToolCallReady):
+            return event
+        mended = self._renamed().get(event.tool)
+        return event if mended is None else replace(event, arguments=mended.arguments_back(event.arguments))
+
+    def _renamed(self) -> dict[str, MendedTool]:
+        return {mended.tool.name: mended for mended in self.tools if mended.renamed}
+
+
+def _with_calls_out(message: Message, renamed: Mapping[str, MendedTool]) -> Message:
+    if not any(call.tool in renamed for call in message.tool_calls):
+        return message
+    calls = (
+        replace(call, arguments=renamed[call.tool].arguments_out(call.arguments)) if call.tool in renamed else call
+        for call in message.tool_calls
+    )
+    return replace(message, tool_calls=tuple(calls))
+
+
+def mend(tool: ToolSchema, wire: WireName | None = None) -> MendedTool:
+    """Return a tool in the form that the format takes; any JSON value will do for its schema."""
+    mender = _Mender(tool.parameters, _NOT_OF_GEMINI if wire == "gemini" else frozenset())
+    renamed = Renamed()
+    parameters = mender.top(renamed)
+    if parameters == tool.parameters:
+        return MendedTool(tool, renamed)
+    return MendedTool(tool.model_copy(update={"parameters": parameters}), renamed)
+
+
+def _mapped(arguments: str, change: Any) -> str:
+    try:
+        values = loads(arguments)
+    except ValueError:
+        return arguments
+    return json.dumps(change(values), ensure_ascii=False) if isinstance(values, dict) else arguments
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a schema is: its level, the references that led to it, the names of its properties."""
+
+    depth: int
+    seen: tuple[str, ...]
+    renamed: Renamed
+
+    def inside(self, renamed: Renamed) -> "_Place":
+        return replace(self, depth=self.depth + 1, renamed=renamed)
+
+
+class _Mender:
+    """Mends one schema. ``left_out`` are keywords that the format doesn't take."""
+
+    def __init__(self, whole: object, left_out: frozenset[str]) -> None:
+        self._whole = as_dict(whole)
+        self._left_out = left_out
+        self._parts = 0
+
+    def top(self, renamed: Renamed) -> Schema:
+        """Return the schema of the arguments: an object that has the properties of all its alternatives."""
+        flat = self._flat(self._whole, ())
+        alternatives = [self._flat(part, ()) for key in ("anyOf", "oneOf") for part in as_list(flat.get(key))]
+        given = {key: value for key, value in flat.items() if key not in ("anyOf", "oneOf", "enum", "const", "default")}
+        properties = {name: value for part in alternatives for name, value in as_dict(part.get("properties")).items()}
+        if properties:
+            given["properties"] = {**properties, **as_dict(given.get("properties"))}
+        if given.get("type") != "object":
+            given = {"type": "object", **{key: value for key, value in given.items() if key != "type"}}
+        given.setdefault("properties", {})
+        made = self._object(given, _Place(1, (), renamed))
+        return {key: made[key] for key in sorted(made, key=lambda key: _place_of(key, given))}
+
+    def _part(self, schema: object, place: "_Place") -> Schema:
+        """Return a schema inside of another one."""
+        self._parts += 1
+        if not isinstance(schema, dict) or self._parts > MAX_PARTS:
+            return {}
+        flat = self._flat(schema, place.seen)
+        if place.depth > MAX_DEPTH:
+            return {key: flat[key] for key in ("description",) if isinstance(flat.get(key), str)}
+        return self._object(flat, replace(place, seen=(*place.seen, *_references(schema))))
+
+    def _object(self, schema: Schema, place: "_Place") -> Schema:
+        types = _types(schema)
+        made: Schema = {}
+        if types:
+            made["type"] = types[0] if len(types) == 1 else types
+        for key, value in schema.items():
+            if key not in self._left_out:
+                self._take(made, key, value, schema, place)
+        if "enum" in schema and (values := _values(schema["enum"], types)):
+            made["enum"] = values
+        if "array" in types and "items" not in made:
+            made["items"] = {}
+        required = _required(schema, made, place.renamed)
+        if required or schema.get("required") == []:
+            made["required"] = required
+        return {key: made[key] for key in sorted(made, key=lambda key: _place_of(key, schema))}
+
+    def _take(self, made: Schema, key: str, value: object, schema: Schema, place: "_Place") -> None:
+        """Take a keyword into a schema that is being made, mended; one that is not known is left out."""
+        match key:
+            case "properties":
+                made["properties"] = self._properties(value, place)
+            case "items" | "prefixItems":
+                made.setdefault("items", self._items(schema, place))
+            case "anyOf" | "oneOf":
+                options = [self._part(part, place.inside(Renamed())) for part in as_list(value)]
+                if options:
+                    made.setdefault("anyOf", []).extend(options)
+            case "additionalProperties":
+                made[key] = value if isinstance(value, bool) else self._part(value, place.inside(Renamed()))
+            case _ if key in _SOUND and _SOUND[key](value):
+                made[key] = value
+
+    def _properties(self, value: object, place: "_Place") -> Schema:
+        given = {str(name): schema for name, schema in as_dict(value).items() if isinstance(schema, dict | bool)}
+        taken = {name for name in given if _NAME.fullmatch(name)}
+        made: Schema = {}
+        for name, schema in given.items():
+            new = name if name in taken else _new_name(name, taken | made.keys())
+            inner = Renamed()
+            made[new] = self._part(schema, place.inside(inner))
+            if new != name:
+                place.renamed.names[new] = name
+            if inner:
+                place.renamed.inner[new] = inner
+        return made
+
+    def _items(self, schema: Schema, place: "_Place") -> Schema:
+        """Return the schema of an array's items; those of a tuple are alternatives."""
+        items = schema.get("items")
+        several = items if isinstance(items, list) else as_list(schema.get("prefixItems"))
+        inner = Renamed()
+        inside = place.inside(inner)
+        if isinstance(items, dict) or not several:
+            made = self._part(items, inside)
+        elif len(several) == 1:
+            made = self._part(several[0], inside)
+        else:
+            made = {"anyOf": [self._part(each, inside.inside(Renamed())) for each in several]}
+        if inner:
+            place.renamed.inner["*"] = inner
+        return made
+
+    def _flat(self, schema: object, seen: tuple[str, ...]) -> Schema:
+        """Return a schema with what it refers to, and what all of it has to fit, put in; a circle ends as anything."""
+        flat = dict(as_dict(schema))
+        for _ in range(MAX_DEPTH):
+            reference = flat.pop("$ref", None)
+            if not isinstance(reference, str):
+                break
+            found = {} if reference in seen else as_dict(self._found(reference))
+            seen = (*seen, reference)
+            flat = {**found, **flat}
+        flat.pop("$ref", None)
+        for part in as_list(flat.pop("allOf", None)):
+            other = self._flat(part, (*seen, *_references(part))) if len(seen) < MAX_DEPTH else {}
+            properties = {**as_dict(other.get("properties")), **as_dict(flat.get("properties"))}
+            required = [*as_list(flat.get("required")), *as_list(other.get("required"))]
+            flat = {**other, **flat}
+            flat |= {key: value for key, value in (("properties", properties), ("required", required)) if value}
+        if flat.pop("nullable", None) is True and isinstance(flat.get("type"), str):
+            flat["type"] = [flat["type"], "null"]
+        return flat
+
+    def _found(self, reference: str) -> object:
+        """Return what a reference within the schema points to: ``#/$defs/Name``; nothing for any other."""
+        if not reference.startswith("#"):
+            return None
+        value: object = self._whole
+        for step in reference.lstrip("#/").split("/"):
+            name = step.replace("~1", "/").replace("~0", "~")
+            if not name:
+                continue
+            if isinstance(value, list) and name.isdigit() and int(name) < len(value):
+                value = value[int(name)]
+            else:
+                value = as_dict(value).get(name)
+        return value
+
+
+def _references(schema: object) -> tuple[str, ...]:
+    reference = as_dict(schema).get("$ref")
+    return (reference,) if isinstance(reference, str) else ()
+
+
+def _place_of(key: str, given: Mapping[str, Any]) -> int:
+    """Return where a keyword stood, the end for a new one, the beginning for a type."""
+    if key in given:
+        return list(given).index(key)
+    return -1 if key == "type" else len(given)
+
+
+def _types(schema: Schema) -> list[str]:
+    """Return the types of a schema that exist; of one that names none the type that its keywords are of."""
+    given = schema.get("type")
+    named = [kind for kind in (given if isinstance(given, list) else [given]) if kind in _TYPES]
+    if named:
+        return list(dict.fromkeys(named))
+    if any(key in schema for key in ("anyOf", "oneOf")):
+        return []
+    values = [value for value in as_list(schema.get("enum")) if value is not None]
+    if values:
+        return ["string"] if all(isinstance(value, str) for value in values) else []
+    return next(([kind] for kind, keys in _OF_TYPE.items() if any(key in schema for key in keys)), [])
+
+
+def _values(value: object, types: Iterable[str]) -> list[Any]:
+    """Return the values of an enumeration that are of its types, each once."""
+    kinds = set(types)
+    fitting = [item for item in as_list(value) if not kinds or _type_of(item) & kinds]
+    unique = {json.dumps(item, sort_keys=True, default=str): item for item in fitting}
+    return list(unique.values())
+
+
+def _type_of(value: object) -> set[str]:
+    if isinstance(value, float) and not value.is_integer():
+        return {"number"}
+    kinds: dict[type, set[str]] = {
+        type(None): {"null"},
+        bool: {"boolean"},
+        int: {"integer", "number"},
+        float: {"integer", "number"},
+        str: {"string"},
+        list: {"array"},
+    }
+    return kinds.get(type(value), {"object"})
+
+
+def _required(schema: Schema, made: Schema, renamed: Renamed) -> list[str]:
+    """Return the properties that are needed and there, each once, under their new names."""
+    new = {original: name for name, original in renamed.names.items()}
+    names = (new.get(name, name) for name in as_list(schema.get("required")) if isinstance(name, str))
+    return [name for name in dict.fromkeys(names) if name in made.get("properties", {})]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_factor(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def _is_switch(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_anything(value: object) -> bool:
+    del value
+    return True
+
+
+def _compiles(pattern: object) -> bool:
+    if not isinstance(pattern, str):
+        return False
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return True
+
+
+_SOUND: Mapping[str, Callable[[object], bool]] = {
+    **dict.fromkeys(("description", "format", "contentEncoding", "contentMediaType"), _is_text),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), _is_count),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
+    **dict.fromkeys(("default", "const"), _is_anything),
+    "multipleOf": _is_factor,
+    "uniqueItems": _is_switch,
+    "pattern": _compiles,
+}
+"""Keywords that every format takes beside those that hold schemas, and what JSON Schema 2020-12 has for them."""
+
+
+def _new_name(name: str, taken: Iterable[str]) -> str:
+    """Return a plain name for a property, none of those that are taken."""
+    plain = _ODD.sub("_", name)[:MAX_NAME_CHARS].strip("_.-") or "value"
+    known, new, number = set(taken), plain, 1
+    while new in known:
+        number += 1
+        new = f"{plain[: MAX_NAME_CHARS - len(str(number)) - 1]}_{number}"
+    return new
