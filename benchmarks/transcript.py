@@ -16,6 +16,7 @@ from tui_agent.agent.events import AnswerDelta, EntryAppended
 from tui_agent.context.context_status_cache import Standings
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart
+from tui_agent.ui.contrast import readable_variables
 from tui_agent.ui.widgets.transcript.source import EntrySource
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 
@@ -35,6 +36,9 @@ class Host(App[None]):
     """Nothing but a transcript."""
 
     CSS_PATH = [style_path("standing.tcss"), style_path("transcript.tcss")]  # noqa: RUF012 - as inherited
+
+    def get_css_variables(self) -> dict[str, str]:
+        return readable_variables(super().get_css_variables())
 
     def compose(self) -> ComposeResult:
         yield Transcript()

@@ -104,6 +104,10 @@ class UiSettings(BaseModel):
 
     theme: str | None = Field(default=None, description="A Textual theme; unset follows the terminal.")
     reduced_motion: bool = Field(default=False, description="No animations.")
+    fold_turns: Literal["off", "work", "all"] = Field(
+        default="work",
+        description="What is folded of a turn when the next begins: nothing, its work, or its last answer too.",
+    )
     tree_filter: Literal["default", "no tools", "user only", "labelled", "everything"] = Field(
         default="default", description="What /tree shows at first; ctrl+o switches."
     )

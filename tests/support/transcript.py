@@ -17,6 +17,7 @@ from tests.support import parsed_styles, settled  # noqa: F401 - pilots wait, an
 from tui_agent.agent.events import AgentEvent
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolCallPart, UserEntry
+from tui_agent.ui.contrast import readable_variables
 from tui_agent.ui.widgets.transcript.source import EntrySource
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 
@@ -28,6 +29,9 @@ class TranscriptHost(App[None]):
     """Shows a source with the packaged style."""
 
     CSS_PATH = [style_path("standing.tcss"), style_path("transcript.tcss")]  # noqa: RUF012 - as inherited
+
+    def get_css_variables(self) -> dict[str, str]:
+        return readable_variables(super().get_css_variables())
 
     def __init__(
         self, source: EntrySource | None = None, theme: str = "textual-dark", clock: Clock = perf_counter

@@ -63,7 +63,7 @@ async def test_it_lists_every_block_of_the_next_request_with_what_the_model_is_s
         assert f"#{read}" in text
         assert "read module_0.py" in text
         assert "def step_0(value):" in text  # the preview
-        assert "are cached for 5 more min; only additions to the last one." in " ".join(text.split())
+        assert "are cached for 5 more min; nothing before them changed." in " ".join(text.split())
         await press(pilot, "question_mark")
         assert "the provider remembers it" in stage.text()
         assert "undo the last edit" in stage.text()

@@ -42,8 +42,8 @@ async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> N
         text = stage.text()
         assert "Each is a placeholder for the model. Here they can still be read." in text
         first, second = (result.id for result in results(stage)[:2])
-        row = next(line for line in text.split("\n") if f"#{first}  read module_0.py  912 tokens · restore" in line)
-        await pilot.click(offset=(row.index("restore") + 1, text.split("\n").index(row)))
+        row = next(line for line in text.split("\n") if f"#{first}  read module_0.py  912 tokens · bring back" in line)
+        await pilot.click(offset=(row.index("bring back") + 1, text.split("\n").index(row)))
         await pilot.pause()
         states = {block.origin: block.state for block in stage.harness.agent.inspector.map().blocks}
         assert (states[(first,)], states[(second,)]) == ("live", "pruned")
@@ -60,7 +60,7 @@ async def test_an_edit_leads_to_what_it_changed_and_is_undone(tmp_path: Path) ->
         stage.harness.agent.edit_context(target, "mask")
         await pilot.pause()
         await last_marker(stage, pilot)
-        assert f"── Masked #{target} in the context ──" in stage.text()
+        assert f"── #{target} cleared ──" in stage.text()
         assert "undo · jump ──" in stage.text()
         await press(pilot, "g")
         assert "read module_0.py" in stage.text()

@@ -165,13 +165,14 @@ def test_numbers_say_when_they_are_estimated_and_high() -> None:
 
 def test_words_beside_the_gauge() -> None:
     size = ContextSize(0, 0, 10, 32_768, 0, None, None, estimated=True, window_origin="assumed")
-    assert extras(GaugeReading(size, 0.92, 0.004), 0) == ["$0.0040", "cache 92%", "window assumed"]
+    assert extras(GaugeReading(size, 0.92, 0.004), 0) == ["window guessed"]
+    assert extras(GaugeReading(size, 0.12), 0) == ["cache 12%", "window guessed"]
     over = replace(size, total=40_000)
-    assert extras(GaugeReading(over), 0) == ["window assumed"]
+    assert extras(GaugeReading(over), 0) == ["window guessed"]
     assert extras(GaugeReading(replace(over, window_origin="catalog")), 0) == ["estimated"]
     assert extras(GaugeReading(replace(over, window_origin="catalog", estimated=False)), 0) == ["full"]
     told = [extras(GaugeReading(size, warm_until=left), 0.0)[0] for left in (300, 61, 60, 0)]
-    assert told == ["warm 5m", "warm 2m", "warm 1m", "cold"]
+    assert told == ["window guessed", "window guessed", "warm 1m", "cold"]
 
 
 def test_the_status_follows_a_run() -> None:
@@ -361,7 +362,7 @@ def test_marks_go_and_everything_else_stays(markdown: str, read: str) -> None:
 
 def test_calls_are_told_by_their_first_argument() -> None:
     calls = 'read {"path": "src/a.py", "offset": 3} · bash {"command": "echo \\"x\\""} · ls {}'
-    assert plain_preview("assistant", calls) == 'read src/a.py · bash echo \\"x\\" · ls'
+    assert plain_preview("assistant", calls) == 'read src/a.py · bash echo "x" · ls'
     assert plain_preview("assistant", 'grep {"pattern": "a very long one that was c') == (
         "grep a very long one that was c"
     )

@@ -7,12 +7,23 @@ from typing import Any
 import pytest
 from rich.style import Style
 from textual.color import Color
-from textual.theme import BUILTIN_THEMES
+from textual.theme import BUILTIN_THEMES, Theme
 
 from tests.support.thoroughness import pictures
 from tests.support.ui_app import Stage, strips
 from tests.support.ui_scenes import SCENES, play, scene_stage
-from tui_agent.ui.contrast import contrast, readable_variables
+from tui_agent.ui.contrast import (
+    COLOURED_ROLES,
+    GROUNDS,
+    HIGH_CONTRAST,
+    HIGH_CONTRAST_LIGHT,
+    SIGNS,
+    TEXT_ROLES,
+    TINTS,
+    WHITE_LIGHT,
+    contrast,
+    readable_variables,
+)
 from tui_agent.ui.widgets.transcript.paint import Palette
 
 SMALL, NARROW, LARGE = (80, 24), (60, 20), (120, 40)
@@ -57,12 +68,45 @@ def ratio(style: Style) -> float:
     return contrast(Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor))
 
 
-@pytest.mark.parametrize("name", [name for name, theme in BUILTIN_THEMES.items() if not theme.ansi])
-def test_coloured_text_can_be_read_in_every_theme(name: str) -> None:
-    variables = readable_variables(BUILTIN_THEMES[name].to_color_system().generate())
-    background = Color.parse(variables["background"])
-    for colour in ("primary", "secondary", "accent", "success", "warning", "error"):
-        assert contrast(Color.parse(variables[f"text-{colour}"]), background) >= 4.5
+THEMES = {theme.name: theme for theme in (*BUILTIN_THEMES.values(), WHITE_LIGHT, HIGH_CONTRAST, HIGH_CONTRAST_LIGHT)}
+
+
+def variables_of(theme: Theme) -> dict[str, str]:
+    return readable_variables({**theme.to_color_system().generate(), **theme.variables})
+
+
+@pytest.mark.parametrize("name", [name for name, theme in THEMES.items() if not theme.ansi])
+def test_every_role_can_be_read_on_every_ground_in_every_theme(name: str) -> None:
+    variables = variables_of(THEMES[name])
+    known = ("foreground", "background", *TEXT_ROLES, *GROUNDS, *TINTS, *SIGNS)
+    colours = {role: Color.parse(variables[role]) for role in known}
+    texts = {(role, ground): contrast(colours[role], colours[ground]) for role in TEXT_ROLES for ground in GROUNDS}
+    plain = {("foreground", ground): contrast(colours["foreground"], colours[ground]) for ground in TINTS}
+    assert {place: found for place, found in {**texts, **plain}.items() if found < 4.5} == {}
+    assert {sign for sign in SIGNS if contrast(colours[sign], colours["background"]) < 3} == set()
+    assert len({colours[role].hex for role in COLOURED_ROLES}) == len(COLOURED_ROLES)
+
+
+@pytest.mark.parametrize("name", [name for name, theme in THEMES.items() if theme.ansi])
+def test_a_terminal_that_keeps_its_own_colours_has_every_role(name: str) -> None:
+    variables = variables_of(THEMES[name])
+    assert set(variables) >= {*TEXT_ROLES, *TINTS, *SIGNS}
+
+
+@pytest.mark.parametrize("scene", ["conversation", "ask_edit", "failed", "sessions", "found", "models", "palette"])
+async def test_all_text_on_screen_can_be_read_in_every_theme(tmp_path: Path, scene: str) -> None:
+    stage = scene_stage(tmp_path, scene)
+    async with stage.run() as pilot:
+        await play(stage, pilot, scene)
+        found = {}
+        for name in [name for name, theme in THEMES.items() if not theme.ansi]:
+            stage.app.theme = name
+            await pilot.pause()
+            # One letter alone is the placeholder's under the cursor.
+            drawn = [part for strip in strips(stage.app.screen) for part in strip if re.search(r"\w.", part.text)]
+            coloured = [part for part in drawn if part.style and part.style.color and part.style.bgcolor]
+            found |= {(name, part.text): ratio(part.style) for part in coloured if ratio(part.style) < 4.5}
+        assert found == {}
 
 
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
@@ -70,7 +114,7 @@ async def test_all_text_of_the_conversation_can_be_read(stage: Stage, theme: str
     async with stage.run() as pilot:
         stage.app.theme = theme
         await pilot.pause()
-        palette = Palette(stage.view.transcript.get_visual_style)
+        palette = Palette(stage.view.transcript)
         keys = {name.removeprefix("transcript--") for name in stage.view.transcript.COMPONENT_CLASSES} - DECORATION
         keys |= {f"{base} syntax-{name}" for base in ("output", "code") for name in SYNTAX}
         keys |= {f"output syntax-{name} {row}" for name in SYNTAX for row in ROWS} | {f"output {row}" for row in ROWS}

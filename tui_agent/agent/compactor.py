@@ -140,6 +140,8 @@ class Draft:
     """Details a hook wants kept with the entry, as JSON."""
     as_planned: bool = False
     """Only to be committed if all that the plan keeps stays: otherwise a new summary would cover more."""
+    prepared: bool = False
+    """Whether it was written beside the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,7 +424,8 @@ def _with_origin(entry: Entry, draft: Draft) -> Entry:
     if not isinstance(entry, CompactionEntry):
         return entry
     details = entry.details.model_copy(update={"hook": draft.hook_details})
-    entry = entry.model_copy(update={"style": draft.style, "item": draft.item, "details": details})
+    made = {"style": draft.style, "item": draft.item, "prepared": draft.prepared, "details": details}
+    entry = entry.model_copy(update=made)
     if draft.model is None:
         return entry
     spent = {"model": draft.model, "usage": draft.spent.usage, "cost": draft.spent.cost}
@@ -498,7 +501,7 @@ class PreparedSummary:
         draft = await self.draft(order)
         if draft is None:
             return None
-        commit = await self._compactor.commit(replace(draft, as_planned=True))
+        commit = await self._compactor.commit(replace(draft, as_planned=True, prepared=True))
         if isinstance(commit, Commit):
             return commit
         self.drop("it does not make enough room any more")

@@ -126,7 +126,9 @@ def context_map(
     view = resolve(path)
     weights = Weights(view, counter, RequestModel(asked.model, asked.vision))
     found = standings(path, view)
+    measured = size or measure(path, limits, settings, counter)
     rows = [*_head_rows(view, weights, counter), *_history_rows(view, path, weights, counter, found)]
+    rows = _within(rows, measured)
     # They are rounded so that they add up to the rounded whole.
     total = round(sum(tokens for _, tokens in rows))
     blocks: list[ContextBlock] = []
@@ -137,7 +139,14 @@ def context_map(
         is_cached = bool(block.origin) and cached.issuperset(block.origin)
         blocks.append(replace(block, tokens=upto - before, cached=is_cached, following=total - before))
         before = upto
-    return ContextMap(blocks=tuple(blocks), size=size or measure(path, limits, settings, counter))
+    return ContextMap(blocks=tuple(blocks), size=measured)
+
+
+def _within(rows: Sequence[tuple[ContextBlock, float]], size: ContextSize) -> list[tuple[ContextBlock, float]]:
+    """Return the blocks with their estimates lowered where they add up to more than the request was measured."""
+    estimate = sum(tokens for _, tokens in rows)
+    share = size.total / estimate if size.is_known and 0 < size.total < estimate else 1.0
+    return [(block, tokens * share) for block, tokens in rows]
 
 
 def _head_rows(view: ContextView, weights: Weights, counter: TokenCounter) -> Iterator[tuple[ContextBlock, float]]:

@@ -11,7 +11,7 @@ from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings
 from tui_agent.context.request import ModelRequest, wire_message, wire_tool
 from tui_agent.context.view import EntryState
-from tui_agent.session.entries import Entry, SystemEntry
+from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry, Entry, SystemEntry
 
 CAUSES: dict[str, str] = {
     BreakCause.MODEL: "another model has no cache of it",
@@ -38,6 +38,9 @@ REST_WORDS = (
     "Nothing can be changed here."
 )
 
+NO_RESULT = "(no result yet)"
+"""Stands for the result of a call that runs; a request would say that it was interrupted."""
+
 
 def next_words(state: CacheState, shown: ContextMap, found: PrefixBreak | None, *, sent: bool) -> str:
     """Return in one sentence how much of the next request should come from the cache, and why not the rest.
@@ -46,7 +49,7 @@ def next_words(state: CacheState, shown: ContextMap, found: PrefixBreak | None, 
     """
     if not state.warm:
         return "Next request: read whole, because the cache is cold."
-    why = f"{_break_words(found)}." if found is not None else "only additions to the last one." if sent else ""
+    why = f"{_break_words(found)}." if found is not None else "nothing before them changed." if sent else ""
     remembered = sum(block.tokens for block in shown.blocks if block.cached)
     if not remembered:
         return f"Next request: read whole; {why or 'nothing of it is in the cache.'}"
@@ -104,7 +107,7 @@ def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, n
     words = [f"#{entry.id}"]
     if standing is Standing.SUMMARISED and entry.id != found.compaction:
         words.append(f"summarised by #{found.compaction}")
-    elif block is None or standing is Standing.UNSENT:
+    elif block is None or standing in {Standing.UNSENT, Standing.HIDDEN}:
         words.append(standing.value)
     else:
         words.append(f"{tokens(block.tokens)} tokens")
@@ -129,7 +132,8 @@ def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> 
     texts: list[str] = []
     for message in request.messages:
         if address in message.origin:
-            texts.append(message.text)
+            is_stand_in = isinstance(entry, AssistantEntry) and message.text == INTERRUPTED_OUTPUT
+            texts.append(NO_RESULT if is_stand_in else message.text)
             texts.extend(f"{call.tool} {call.arguments}" for call in message.tool_calls)
     hidden = block.hidden or block.state is EntryState.DROPPED
     if hidden and block.state not in {EntryState.LIVE, EntryState.PINNED} and entry is not None:

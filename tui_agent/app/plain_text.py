@@ -1,5 +1,7 @@
 """The model's text in one line without the marks of Markdown, for lists that show a line of it."""
 
+import json
+import re
 from typing import Final
 
 from tui_agent.lazy import LazyPattern
@@ -14,7 +16,7 @@ _OPEN: Final = LazyPattern(r"(?<!\S)\*\*(?=\w)")
 _CODE: Final = LazyPattern(r"(`+)(.+?)\1")
 _RULE: Final = LazyPattern(r"\|(?:\s*:?-{2,}:?\s*\|?)+")
 _BORDERS: Final = LazyPattern(r"(?:\s*\|)+\s*")
-_CALL: Final = LazyPattern(r'(^| · )(\w+) \{(?:"\w+": "((?:[^"\\]|\\.)*))?.*?(?="?\}(?: · |$)|$)"?\}?')
+_CALL: Final = LazyPattern(r'(^| · )(\w+) \{(?=["}])(?:"\w+": "((?:[^"\\]|\\.)*))?.*?(?="?\}(?: · |$)|$)"?\}?')
 
 
 def plain(text: str) -> str:
@@ -36,11 +38,27 @@ def plain_preview(kind: str, text: str) -> str:
     match kind:
         case "assistant" if " {" in text:
             # Of calls the first argument: ``read views.py``.
-            return _CALL.sub(lambda call: f"{call[1]}{call[2]} {call[3] or ''}".rstrip(), plain(text))
+            return _CALL.sub(_call_words, text) if _CALL.match(text) else plain(text)
         case "assistant" | "compaction" | "branch_summary":
             return plain(text)
         case _:
             return text
+
+
+def _call_words(call: re.Match[str]) -> str:
+    """Return a call as its tool and its first argument, without the escapes of JSON."""
+    written = call[3] or ""
+    # The preview may end in the middle of an escape.
+    argument = json_string(written) or json_string(written.rpartition("\\")[0])
+    return f"{call[1]}{call[2]} {' '.join(argument.split())}".rstrip()
+
+
+def json_string(written: str) -> str:
+    """Return the text of a JSON string's inside, "" where that can't be read."""
+    try:
+        return str(json.loads(f'"{written}"', strict=False))
+    except ValueError:
+        return ""
 
 
 def _tabular(text: str) -> str:

@@ -5,13 +5,14 @@ from typing import Final
 from tui_agent.context.context_status import Standing
 
 GLYPHS: Final = {
-    Standing.SENT: "█",
+    Standing.SENT: "▏",
     Standing.PINNED: "◆",
-    Standing.SUMMARISED: "░",
-    Standing.CLEARED: "·",
+    Standing.SUMMARISED: "▒",
+    Standing.CLEARED: "┊",
+    Standing.HIDDEN: "×",
     Standing.UNSENT: " ",
 }
-"""One cell for each: they differ without colour too."""
+"""One cell for each: the usual case is a thin line, and the others differ from it without colour too."""
 
 
 def style_of(standing: Standing) -> str:

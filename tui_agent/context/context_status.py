@@ -8,7 +8,9 @@ class Standing(StrEnum):
     """How the model has an entry, those it has least of first; the values are shown to people."""
 
     UNSENT = "not sent"
-    """Not at all: dropped, kept from it, or nothing for a model."""
+    """Not at all: kept from it, or nothing for a model."""
+    HIDDEN = "hidden"
+    """Not at all: you hid it."""
     CLEARED = "cleared"
     """A placeholder stands in its place, or the rest a prune left of it."""
     SUMMARISED = "summarised"

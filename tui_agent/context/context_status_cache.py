@@ -121,7 +121,7 @@ _OF_STATE = {
     EntryState.LIVE: Standing.SENT,
     EntryState.PRUNED: Standing.CLEARED,
     EntryState.MASKED: Standing.CLEARED,
-    EntryState.DROPPED: Standing.UNSENT,
+    EntryState.DROPPED: Standing.HIDDEN,
     EntryState.PINNED: Standing.PINNED,
 }
 

@@ -520,6 +520,8 @@ class CompactionEntry(EntryBase):
     item: str | None = Field(default=None, exclude_if=lambda item: item is None)
     """The provider's own compaction, JSON text: goes back byte for byte to ``model``, in place of ``summary``."""
     instructions: str | None = None
+    prepared: bool = Field(default=False, exclude_if=lambda prepared: not prepared)
+    """Whether the summary was written beside the work, so that nothing waited for it."""
     details: SummaryDetails = SummaryDetails()
     model: str | None = None
     usage: Usage | None = None

@@ -1,17 +1,84 @@
-"""Text in a theme's colours that can be read: the contrast of WCAG 2, and themes of our own that have enough of it."""
+"""Text in a theme's colours that can be read: the contrast of WCAG 2, and themes of our own that have enough of it.
 
-from collections.abc import Mapping
+Whatever theme is applied, :func:`readable_variables` lifts each role's colour until it can be read on every ground.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from textual.color import Color, ColorParseError
 from textual.theme import BUILTIN_THEMES, Theme
 
-MIN_CONTRAST: Final = 5.8
-"""Contrast of coloured text with the background: 4.5 is asked for, and text also stands on tinted rows."""
+MIN_CONTRAST: Final = 4.5
+"""Contrast that text has with every ground it may stand on (WCAG 2, AA)."""
+
+MIN_SIGN_CONTRAST: Final = 3.0
+"""Contrast of signs that are no text with the background: bars, guides, the margin."""
 
 _COLOURED: Final = ("primary", "secondary", "accent", "success", "warning", "error")
-_STEPS: Final = 20
+
+TINTS: Final = {
+    "ground-raised": ("foreground", 0.06),
+    "ground-you": ("foreground", 0.09),
+    "ground-cursor": ("primary", 0.22),
+    "ground-focused": ("primary", 0.15),
+    "ground-hover": ("foreground", 0.10),
+    "ground-added": ("success", 0.12),
+    "ground-removed": ("error", 0.12),
+    "ground-added-part": ("success", 0.25),
+    "ground-removed-part": ("error", 0.25),
+    "ground-match": ("warning", 0.35),
+}
+"""Tinted grounds: the colour that tints the background, and its share."""
+
+GROUNDS: Final = (
+    "background",
+    "ground-raised",
+    "ground-you",
+    "ground-cursor",
+    "ground-focused",
+    "ground-hover",
+    "ground-added",
+    "ground-removed",
+)
+"""The grounds that text of any role may stand on."""
+
+COLOURED_ROLES: Final = {
+    "role-link": "primary",
+    "role-you": "accent",
+    "role-tool": "secondary",
+    "role-heading": "secondary",
+}
+"""Links and keywords, your words, tool calls and headings: each has a hue of its own. With the colour it begins at."""
+
+SHADES: Final = {
+    "text-muted": 0.62,
+    "text-disabled": 0.62,
+    "foreground-muted": 0.62,
+    "role-output": 0.85,
+    "role-waiting": 0.5,
+}
+"""Paler text: the foreground's share in it, the rest is background."""
+
+TEXT_ROLES: Final = (*(f"text-{colour}" for colour in _COLOURED), *COLOURED_ROLES, *SHADES)
+
+SIGNS: Final = {
+    "sign": ("primary", 1.0),
+    "sign-secondary": ("secondary", 1.0),
+    "sign-warning": ("warning", 1.0),
+    "sign-muted": ("foreground", 0.3),
+}
+"""Signs: the colour each is made of and its share; the rest is background."""
+
+_OTHER_HUES: Final = (180, 275, 320, 230, 150)
+"""Hues for roles whose own colour is another role's already, in degrees."""
+
+_APART: Final = 25
+"""Least distance between the hues of two roles, in degrees."""
+
+_LEAST_SATURATION: Final = 0.45
+_STEPS: Final = 40
 
 
 def contrast(text: Color, background: Color) -> float:
@@ -25,30 +92,84 @@ def _luminance(color: Color) -> float:
     return 0.2126 * shares[0] + 0.7152 * shares[1] + 0.0722 * shares[2]
 
 
-def readable(text: Color, background: Color) -> Color:
-    """Return the colour nearest to ``text``, on the way to black or white, that can be read on a background."""
-    end = Color(0, 0, 0) if _luminance(background) > 0.18 else Color(255, 255, 255)
-    steps = (text.blend(end, step / _STEPS) for step in range(_STEPS + 1))
-    return next((color for color in steps if contrast(color, background) >= MIN_CONTRAST), end)
+def lifted(color: Color, grounds: Sequence[Color], least: float = MIN_CONTRAST) -> Color:
+    """Return the colour nearest to ``color``, on the way to black or white, that has ``least`` on every ground."""
+    end = Color(0, 0, 0) if _luminance(grounds[0]) > 0.18 else Color(255, 255, 255)
+    steps = (color.blend(end, step / _STEPS) for step in range(_STEPS + 1))
+    return next((one for one in steps if all(contrast(one, ground) >= least for ground in grounds)), end)
 
 
 def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return a theme's variables with colours of text that can be read on its background; others stay."""
+    """Return a theme's variables with roles that can be read on every ground.
+
+    A theme that names a role keeps its colour. Terminals that keep their own colours get the theme's names.
+    """
     try:
-        background = Color.parse(variables["background"])
-        found = {name: Color.parse(variables[name]) for name in (f"text-{colour}" for colour in _COLOURED)}
+        colours = {name: Color.parse(variables[name]) for name in ("background", "foreground", *_COLOURED)}
     except (KeyError, ColorParseError):
-        return dict(variables)
-    if background.ansi is not None or any(color.ansi is not None for color in found.values()):
-        return dict(variables)
-    return {**variables, **{name: readable(color, background).hex for name, color in found.items()}}
+        return {**variables, **_own_names(variables)}
+    background, foreground = colours["background"], colours["foreground"]
+    if background.ansi is not None:
+        return {**variables, **_own_names(variables)}
+    tinted = {name: background.blend(colours[colour], share) for name, (colour, share) in TINTS.items()}
+    found = {name: color.hex for name, color in tinted.items()}
+    grounds = [background, *(tinted[name] for name in GROUNDS if name in tinted)]
+    foreground = lifted(foreground, [*grounds, *tinted.values()])
+    texts = {f"text-{name}": Color.parse(variables[f"text-{name}"]) for name in _COLOURED}
+    texts |= _own_hues(colours)
+    texts |= {name: background.blend(foreground, share) for name, share in SHADES.items()}
+    texts |= {name: Color.parse(variables[name]) for name in (*COLOURED_ROLES, *SHADES) if _is_color(variables, name)}
+    found |= {name: lifted(color, grounds).hex for name, color in texts.items()}
+    for name, (colour, share) in SIGNS.items():
+        found[name] = lifted(background.blend(colours[colour], share), [background], MIN_SIGN_CONTRAST).hex
+    return {**variables, **found, "foreground": foreground.hex}
+
+
+def _is_color(variables: Mapping[str, str], name: str) -> bool:
+    return variables.get(name, "").startswith("#") and len(variables[name]) == 7
+
+
+def _own_hues(colours: Mapping[str, Color]) -> dict[str, Color]:
+    """Return the colours of the coloured roles: a theme's own where they differ, other hues where they don't."""
+    found: dict[str, Color] = {}
+    for role, name in COLOURED_ROLES.items():
+        taken = [_degrees(color) for color in (*found.values(), colours["error"])]
+        if role == "role-you":
+            taken = taken[:-1]
+        color = colours[name]
+        if any(_distance(_degrees(color), hue) < _APART for hue in taken):
+            free = [hue for hue in _OTHER_HUES if all(_distance(hue, other) >= _APART for other in taken)]
+            _, saturation, lightness = color.hsl
+            color = Color.from_hsl(free[0] / 360, max(saturation, _LEAST_SATURATION), lightness)
+        found[role] = color
+    return found
+
+
+def _degrees(color: Color) -> float:
+    return color.hsl.h * 360
+
+
+def _distance(one: float, other: float) -> float:
+    """Return how far apart two hues are, 0 to 180 degrees."""
+    return abs((one - other + 180) % 360 - 180)
+
+
+def _own_names(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the roles, grounds and signs of a terminal that keeps its own colours."""
+    default = variables.get("foreground", "ansi_default")
+    names = {role: variables.get(f"text-{colour}", default) for role, colour in COLOURED_ROLES.items()}
+    names |= {name: default for name in SHADES if name.startswith("role-")}
+    names |= {name: variables.get(colour, default) for name, (colour, _share) in SIGNS.items()}
+    return {**names, **dict.fromkeys(TINTS, variables.get("background", "ansi_default"))}
 
 
 def _exact(theme: Theme, muted: str) -> Theme:
     """Return a theme whose coloured text has the very colours of its name, and whose faint text is ``muted``."""
     variables = {f"text-{name}": str(getattr(theme, name)) for name in _COLOURED}
-    faint = dict.fromkeys(("text-muted", "text-disabled", "foreground-muted", "foreground-disabled"), muted)
-    return replace(theme, variables={**variables, **faint, "text": str(theme.foreground)})
+    roles = {role: str(getattr(theme, name)) for role, name in COLOURED_ROLES.items()}
+    roles["role-heading"] = str(theme.success)
+    faint = dict.fromkeys((*SHADES, "foreground-disabled"), muted)
+    return replace(theme, variables={**variables, **roles, **faint, "text": str(theme.foreground)})
 
 
 HIGH_CONTRAST: Final = _exact(

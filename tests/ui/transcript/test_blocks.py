@@ -102,7 +102,7 @@ def test_a_command_shows_the_end_of_its_output_first() -> None:
 def test_a_result_that_is_not_in_context_can_be_restored() -> None:
     card = CardBlock(CALL, result("text"))
     card.stand(Standing.CLEARED, edited=True)
-    assert "cleared · 3.2k tokens · restore" in rows(card)[0]
+    assert "cleared · 3.2k tokens · bring back" in rows(card)[0]
     assert card.actions == ("restore",)
     card.stand(Standing.PINNED, edited=True)
     assert "pinned" in rows(card)[0]

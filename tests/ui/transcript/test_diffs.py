@@ -8,6 +8,7 @@ from textual.selection import Selection
 
 from tests.support.ui_app import until
 from tui_agent.resources import style_path
+from tui_agent.ui.contrast import readable_variables
 from tui_agent.ui.widgets.transcript.bodies import body_lines
 from tui_agent.ui.widgets.transcript.diffs import MIN_SPLIT_WIDTH, changed_parts, diff_body, read_diff
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
@@ -86,6 +87,9 @@ def test_the_lines_of_every_file_are_there_and_a_removed_file_is_known_by_its_ol
 
 class Host(App[None]):
     CSS_PATH = style_path("transcript.tcss")
+
+    def get_css_variables(self) -> dict[str, str]:
+        return readable_variables(super().get_css_variables())
 
     def compose(self) -> ComposeResult:
         yield (view := LineView())

@@ -46,8 +46,8 @@ async def test_messages_of_the_user_are_jumped_between() -> None:
 @pytest.mark.parametrize(
     ("text", "key", "action"),
     [
-        ("summarised above", "u", "undo"),
-        ("summarised above", "e", "edit"),
+        ("summarised", "u", "undo"),
+        ("summarised", "e", "edit"),
         ("Cleared", "b", "restore"),
         ("seq 9999", "o", "open"),
         ("You", "rubo", None),
@@ -70,8 +70,8 @@ async def test_a_click_folds_acts_shows_the_hidden_lines_and_follows_a_link() ->
         assert [message.href for message in view.sent(messages.LinkClicked)] == ["https://docs.example.com/sessions"]
         await view.click(3, view.row_of("read src/auth"))
         assert "line_3 = 3" in view.text()
-        row = view.row_of("restore")
-        await view.click(view.screen()[row].index("restore"), row)
+        row = view.row_of("bring back")
+        await view.click(view.screen()[row].index("bring back"), row)
         assert [message.action for message in view.sent(messages.ActionRequested)] == ["restore"]
         await view.click(5, view.row_of("36 earlier"))
         assert "test_case_0 " in view.text()

@@ -75,14 +75,25 @@ def test_only_plain_web_addresses_become_links_of_the_terminal(href: str) -> Non
 @pytest.mark.parametrize(
     ("source", "shown"),
     [
-        (r"So $\int f(x)\,dx = a*b*c$ holds.", r"So $\int f(x) dx = a*b*c$ holds."),
-        (r"So \(a\;b\_1\) holds.", r"So \(a b\_1\) holds."),
+        (r"So $\int f(x)\,dx = a*b*c$ holds.", "So ∫ f(x) dx = a*b*c holds."),
+        (r"$S = \sum_i p_i q_i$ and $$x^2 \le \frac{a}{b+c}$$", "S = ∑ᵢ pᵢ qᵢ and x² ≤ a/(b+c)"),
+        (r"\(\alpha \to \sqrt{z}\), \[\left( \hat{x} \right)\] for $n$", "α → √z, ( x̂ ) for n"),
+        (r"$\begin{cases} 1 \end{cases}$ stays", r"$\begin{cases} 1 \end{cases}$ stays"),
+        ("$HOME/bin:$PATH, $MY_VAR$ and US$5 (or 3$)", "$HOME/bin:$PATH, $MY_VAR$ and US$5 (or 3$)"),
+        (r"So \(a\;b\_1\) holds.", "So a b_1 holds."),
         (r"It costs $5, not *ten*\, or $10.", "It costs $5, not ten, or $10."),
         (r"Call \(this\).", "Call (this)."),
     ],
 )
 def test_a_formula_is_shown_as_it_is_written(source: str, shown: str) -> None:
     assert "".join(line.text for line in lines_of(source, 80)) == shown
+
+
+def test_a_bare_address_is_a_link_without_the_end_of_its_sentence() -> None:
+    found = styles("See https://a.org/b_c_d?x=1&y=2), or\n**https://a.b/c.** `https://code.c/d`.")
+    links = {text: style for text, style in found.items() if "url:" in style}
+    assert list(links) == ["https://a.org/b_c_d?x=1&y=2", "https://a.b/c"]
+    assert links["https://a.b/c"] == "text strong link url:https://a.b/c"
 
 
 def test_entities_cannot_bring_control_characters_back() -> None:

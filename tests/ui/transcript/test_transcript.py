@@ -244,10 +244,10 @@ async def test_an_agent_can_be_opened_in_the_middle_of_a_run() -> None:
     async with shown() as view:
         view.pane.open(agent)  # type: ignore[arg-type]
         await view.play(AnswerDelta(" and on"), RunEnded("done"))
-        assert view.screen()[view.row_of("bash")].startswith("█ ○")
+        assert view.screen()[view.row_of("bash")].startswith("▏ ○")
         assert "so far and on" in view.text()
         await view.play(ToolOutput("c1", "printed"), EntryAppended(result(3, BASH, "printed")))
-        assert view.screen()[view.row_of("bash")].startswith("█ ●")
+        assert view.screen()[view.row_of("bash")].startswith("▏ ●")
 
 
 async def test_a_prune_of_images_says_that_it_took_images() -> None:

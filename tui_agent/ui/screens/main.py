@@ -71,6 +71,9 @@ class MainScreen(BoundedScreen[None], Frontend):
         Binding("alt+up", "take_back", "take back", show=False, id="take_back"),
         Binding("ctrl+end", "scroll_conversation('end')", "newest", show=False, id="newest"),
         Binding("ctrl+home", "scroll_conversation('home')", "oldest", show=False, id="oldest"),
+        Binding("shift+f3", "copy_code", "copy the last code", show=False, id="copy_code"),
+        Binding("ctrl+up", "show_message(-1)", "your message before", show=False, id="message_before"),
+        Binding("ctrl+down", "show_message(1)", "your next message", show=False, id="message_after"),
         *(
             Binding(
                 command.key,
@@ -281,7 +284,9 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.attachments.look_again()
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
         self.status.effort = agent.effort.level or ""
-        self.gauge.measure(gauge_reading(agent, self.clock()))
+        reading = gauge_reading(agent, self.clock())
+        self.gauge.measure(reading)
+        self.status.cost = reading.cost
         self.show_race()
         self.refresh_bindings()
         self.show_title()
@@ -327,6 +332,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         self._user_status.use(settings.status_line)
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
         if self.view is not None:
+            self.view.transcript.fold_turns(settings.fold_turns)
             self.view.question.wait_for(grace=settings.permission_grace, typing_pause=settings.typing_pause)
 
     def _show_help(self, *, with_keys: bool) -> None:
@@ -431,6 +437,10 @@ class MainScreen(BoundedScreen[None], Frontend):
         if self.view is not None:
             self.view.transcript.action_go_to(where)
 
+    def action_show_message(self, step: int) -> None:
+        if self.view is not None:
+            self.view.transcript.show_message(step)
+
     def leave_room(self, rows: int) -> None:
         """Keep so many rows at the bottom of the screen free of the conversation; 0 gives them back."""
         below = self.size.height - self.body.region.bottom
@@ -530,6 +540,9 @@ class MainScreen(BoundedScreen[None], Frontend):
 
     def action_command(self, name: str) -> None:
         self.controller.begin(name)
+
+    def action_copy_code(self) -> None:
+        self.controller.begin("copy", "code")
 
     def action_interrupt(self) -> None:
         if self.agent is not None:

@@ -55,7 +55,7 @@ _Address = tuple[str, tuple[int, ...], str]
 
 HEAD = "prompt and tools"
 """The heading over the head, which is there in the list that is not grouped too."""
-REST = "not attributed"
+REST = "not in a block (overhead)"
 """The last row, where the measured size is not the sum of the blocks."""
 
 

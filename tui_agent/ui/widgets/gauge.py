@@ -17,7 +17,7 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
-from tui_agent.app.format import money, tokens
+from tui_agent.app.format import tokens
 from tui_agent.app.status_marks import GLYPHS as STANDING_GLYPHS
 from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 from tui_agent.app.status_marks import style_of
@@ -33,6 +33,7 @@ WARNING, ERROR = 70, 90
 GLYPHS = {
     "fixed": "▓",
     **{style_of(standing): glyph for standing, glyph in STANDING_GLYPHS.items()},
+    style_of(Standing.SENT): "█",
     "free": "─",
     "reserve": "╱",
     "tick": "│",
@@ -42,6 +43,11 @@ GLYPHS = {
 FALL_SECONDS = 5.0
 """How long the gauge says by how much the next request became smaller."""
 LEAST_FALL = 200
+
+WARM_SECONDS = 60.0
+"""Seconds before the provider forgets the last request in which that is said."""
+LOW_CACHE_SHARE = 0.5
+"""Share of a request that came from the provider's cache, below which it is said."""
 
 NUMBERS_WIDTH = 24
 EXTRAS_WIDTH = 28
@@ -116,27 +122,27 @@ def numbers(size: ContextSize) -> str:
 
 
 def extras(reading: GaugeReading, now: float) -> list[str]:
-    """Return the texts after the numbers, most important first; a narrow screen drops from the end."""
+    """Return the texts after the numbers, most important first; a narrow screen drops from the end.
+
+    The provider's cache is told of where something can be done about it: it is about to be forgotten, or was not used.
+    """
     found = []
     if reading.size.total > reading.size.window:
         found.append(_WINDOW_NOTES.get(reading.size.window_origin, "estimated" if reading.size.estimated else "full"))
     if reading.has_summary:
         found.append("summary ready")
-    if reading.cost is not None:
-        found.append(money(reading.cost))
-    if reading.cache_share is not None:
-        found.append(f"cache {reading.cache_share:.0%}")
-    if reading.warm_until is not None:
-        left = reading.warm_until - now
+    if reading.warm_until is not None and (left := reading.warm_until - now) <= WARM_SECONDS:
         found.append(f"warm {ceil(left / 60)}m" if left > 0 else "cold")
+    if reading.cache_share is not None and reading.cache_share < LOW_CACHE_SHARE:
+        found.append(f"cache {reading.cache_share:.0%}")
     if reading.size.window_origin in {"assumed", "learnt"} and reading.size.total <= reading.size.window:
-        found.append(f"window {reading.size.window_origin}")
+        found.append(_WINDOW_NOTES[reading.size.window_origin])
     return found
 
 
 _SENT = style_of(Standing.SENT)
 
-_WINDOW_NOTES = {"assumed": "window assumed", "learnt": "window learnt", "config": "window set smaller"}
+_WINDOW_NOTES = {"assumed": "window guessed", "learnt": "window from the server", "config": "window from config"}
 """Why a size can be over its window, by where the window's number comes from."""
 
 

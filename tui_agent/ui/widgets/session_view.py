@@ -5,6 +5,7 @@ It is mounted after the first paint, because its parts take longer to import tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,9 @@ from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import Phase, RunState, describe_run
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.model.demo import DEMO_MODEL
-from tui_agent.session.entries import AssistantEntry
+from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
+from tui_agent.tools.registry import tool_traits
+from tui_agent.tools.todo import Todo, TodoStatus, current_todos
 from tui_agent.ui.attention import Sign
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.widgets.find_bar import FindBar
@@ -111,6 +114,25 @@ class QueueList(Widget):
         return Content("\n".join(lines))
 
 
+class PlanLine(Static):
+    """How far the plan is, above the prompt while work goes on."""
+
+    ALLOW_SELECT = False
+
+    def __init__(self) -> None:
+        super().__init__("", markup=False)
+        self.display = False
+
+    def show(self, todos: Sequence[Todo]) -> None:
+        """Show how many are done and the one that is worked on; nothing without one that is left."""
+        left = [todo for todo in todos if todo.status in {TodoStatus.PENDING, TodoStatus.IN_PROGRESS}]
+        now = next((todo for todo in left if todo.status is TodoStatus.IN_PROGRESS), None)
+        self.display = bool(left)
+        done = sum(todo.status is TodoStatus.DONE for todo in todos)
+        words = f" {one_line(now.content, 200)}" if now is not None else ""
+        self.update(f"◐ {done}/{len(todos)}{words}")
+
+
 class NewChip(Static):
     """A few words under the conversation; a click goes to its end."""
 
@@ -141,6 +163,7 @@ class SessionView(Room):
     transcript = getters.query_one(Transcript)
     question = getters.query_one(PermissionPrompt)
     waiting = getters.query_one(QueueList)
+    plan = getters.query_one(PlanLine)
     new_chip = getters.query_one(NewChip)
     panel = getters.query_one(SidePanel)
     hints = getters.query_one(FirstHints)
@@ -164,6 +187,7 @@ class SessionView(Room):
     def compose(self) -> ComposeResult:
         settings, prompt = self._services.config().ui, self._main.prompt
         transcript = Transcript()
+        transcript.model.fold_turns = settings.fold_turns
         yield transcript
         yield NewChip(transcript)
         yield FirstHints()
@@ -176,6 +200,7 @@ class SessionView(Room):
             settle=self._answered,
             show=self._controller.show,
         )
+        yield PlanLine()
         yield QueueList()
         yield SidePanel()
 
@@ -193,6 +218,7 @@ class SessionView(Room):
         self.on_resize()
         self.panel.open(agent)
         self._greet(agent)
+        self._look_at_plan(None)
         self._main.status.state = RunState()
         self.show_activity(self._main.status.state)
         self.waiting.queue = agent.queue.snapshot()
@@ -270,13 +296,16 @@ class SessionView(Room):
                 main.attention.run_started()
                 main.leave_warnings()
                 main.show_running()
+                self._look_at_plan(None)
                 self._withdraw_hints()
             case EntryAppended(entry=entry):
                 self.panel.follow(entry)
+                self._look_at_plan(entry)
                 self._withdraw_hints()
                 self._facts_changed = True
             case LeafMoved():
                 self.panel.follow(None)
+                self._look_at_plan(None)
                 self._facts_changed = True
             case TitleChanged() | CostKnown() | HeadKnown():
                 self._facts_changed = True
@@ -314,6 +343,12 @@ class SessionView(Room):
             case RunEnded():
                 self._run_ended(event)
 
+    def _look_at_plan(self, entry: Entry | None) -> None:
+        """Show the plan of work that goes on; ``entry`` is what was appended, None where the path is another."""
+        changes = entry is None or (isinstance(entry, ToolResultEntry) and tool_traits()[entry.tool].state == "list")
+        if changes and self.agent is not None:
+            self.plan.show(current_todos(self.agent.session.active_path()) if self.agent.running else ())
+
     def _withdraw_hints(self) -> None:
         self.hints.display = False
         self._main.prompt.placeholder = PLACEHOLDER
@@ -330,6 +365,7 @@ class SessionView(Room):
 
     def _run_ended(self, event: RunEnded) -> None:
         self._main.attention.run_ended(event)
+        self.plan.display = False
         self.question.clear()
         self.leave_question()
         self._main.show_running()

@@ -17,9 +17,10 @@ from tui_agent.ui.outline import OutlineRow, PanelFacts, extended, facts_of, out
 from tui_agent.ui.widgets.line_list import LineList, spread
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import StyledSpan
+from tui_agent.ui.widgets.transcript.viewport import MAX_COLUMN
 
-WIDTHS = ((260, 64), (180, 48), (0, 36))
-"""From how many columns of the terminal on, and how wide the panel is then."""
+MIN_WIDTH, MAX_WIDTH = 36, 84
+"""Cells of the panel, at least and at most: it fills what the conversation leaves."""
 MIN_WIDTH_FOR_PANEL = 140
 """Columns from which the panel is there without being asked for."""
 
@@ -107,7 +108,7 @@ class SidePanel(LineList):
         self._lay_out()
 
     def on_resize(self) -> None:
-        self.styles.width = next(width for least, width in WIDTHS if self.app.size.width >= least)
+        self.styles.width = min(MAX_WIDTH, max(MIN_WIDTH, self.app.size.width - MAX_COLUMN))
         self._lay_out()
 
     def _lay_out(self) -> None:

@@ -12,7 +12,7 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
-from tui_agent.app.format import one_line, short_model
+from tui_agent.app.format import money, one_line, short_model
 from tui_agent.app.run_state import RunState, describe
 
 Hint = tuple[str, str, str]
@@ -68,6 +68,8 @@ class StatusLine(Widget):
     warnings: reactive[int] = reactive(0)
     """Warnings that are no longer on the screen and not read; a click shows them."""
     state: reactive[RunState] = reactive(RunState())
+    cost: reactive[float | None] = reactive(None)
+    """US dollars of the session, where prices are known."""
     race: reactive[str] = reactive("")
     """How a race stands that goes on while its page is closed."""
     block: reactive[str] = reactive("")
@@ -123,6 +125,8 @@ class StatusLine(Widget):
         facts = [one_line(self.mode, 12), model]
         if self.leaf is not None and self.size.width >= 70:
             facts.append(f"#{self.leaf}")
+        if self.cost is not None and self.size.width >= 60:
+            facts.append(money(self.cost))
         if self.block:
             facts = [self.block]
         if now and self.size.width < 50:

@@ -24,7 +24,7 @@ from tui_agent.ui.widgets.transcript.lines import (
 
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit", "compact"]
 
-_LABELS: Final = {"retry": "f8 retry"}
+_LABELS: Final = {"retry": "f8 retry", "restore": "bring back"}
 """Labels of actions that differ from their names: a failed answer needs no focus to be retried."""
 
 _READ: Final = "read"
@@ -61,7 +61,7 @@ class Block:
     foldable: bool = False
 
     left_out: bool = False
-    """Whether it is not shown because the model does not see it."""
+    """Whether it is not shown because the model does not see it, or its turn is folded."""
 
     within: "Block | None" = None
     """The block whose row stands for this one while it is closed."""
@@ -143,6 +143,8 @@ class UserBlock(Block):
 
     def __init__(self, text: str, attachments: Sequence[str] = (), note: str = "", sent: str = "") -> None:
         super().__init__("user")
+        self.starts_turn = True
+        """Whether it was sent while nothing was going on."""
         self.copied = sanitize.text(text)
         self._attachments = attachments
         self._note = note
@@ -159,7 +161,7 @@ class UserBlock(Block):
         rows = _PREVIEW_ROWS if self.fold is Fold.PART and len(self._body) > _LONG_MESSAGE else None
         text_width = min(width, MAX_TEXT_WIDTH)
         lines = list(body_lines(self._body, text_width, rows)) or [Line()]
-        lines[0].prefix = ((_YOU, "user-bar strong"), *note)
+        lines[0].prefix = ((_YOU, "user-bar"), *note)
         if self._sent is not None:
             icon = OPEN if self.fold is Fold.FULL else CLOSED
             label = f"{icon} what was sent for it · {plural(len(self._sent), 'line')}"
@@ -171,7 +173,14 @@ class UserBlock(Block):
         for name in self._attachments:
             runs = crop_runs([(sanitize.line(name), "muted")], width - len(INDENT))
             lines.append(Line(runs, prefix=((INDENT, "text"),)))
-        return lines
+        return [_on_ground(line) for line in lines]
+
+
+def _on_ground(line: Line) -> Line:
+    """Return a line of the user's words on the ground that tells them from everything else."""
+    prefix = tuple((text, f"{style} user") for text, style in line.prefix)
+    runs = [(text, f"{style} user") for text, style in line.content()]
+    return Line(runs, prefix=prefix, join=line.join, lead=line.lead, fill="user")
 
 
 class AnswerBlock(Block):
@@ -183,11 +192,30 @@ class AnswerBlock(Block):
     def __init__(self, key: str, document: MarkdownDocument) -> None:
         super().__init__(key)
         self.document = document
+        self.offered = ""
+        """The keys that copy it, where they are named."""
+
+    def offer(self, keys: str) -> bool:
+        """Name the keys that copy it, at the end of its last line where there is room; returns whether that is new."""
+        changed = keys != self.offered
+        self.offered = keys
+        if changed:
+            self.changed()
+        return changed
 
     def _layout(self, width: int) -> Sequence[Line]:
-        if self.within is None:
-            return self.document.lines(width)
-        return list(indented_lines(self.document, width))
+        if self.within is not None:
+            return list(indented_lines(self.document, width))
+        lines = self.document.lines(width)
+        if not self.offered or not self.document.finished or not lines:
+            return lines
+        last, room = lines[-1], min(width, MAX_TEXT_WIDTH)
+        taken = runs_width(last.prefix) + runs_width(last.content()) + cells(self.offered) + 2
+        if taken > room or last.tail or last.fill:
+            return lines
+        tail = ((self.offered, "muted"),)
+        ended = Line(last.content(), prefix=last.prefix, tail=tail, join=last.join, lead=last.lead, extent=room)
+        return [*lines[:-1], ended]
 
 
 class FoldingBlock(Block):

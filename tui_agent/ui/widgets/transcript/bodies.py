@@ -16,8 +16,20 @@ _WRAPPED_ROWS: Final = 4
 
 INDENT: Final = "  "
 
+WHOLE: Final = ("o whole", "action act:open")
+"""Offers all of an output, with the key that shows it."""
+
 _NUMBERED: Final = re.compile(r"(\d+)\t")
 _MATCH: Final = re.compile(r"([^\n:]+):(\d+): ")
+
+_TODO: Final = re.compile(r"\[([ >x-])\] ")
+_TODO_LOOKS: Final = {
+    " ": ("○", "status-idle", "text"),
+    ">": ("◐", "status-running", "strong"),
+    "x": ("●", "status-ok", "muted"),
+    "-": ("–", "status-idle", "muted strike"),
+}
+"""Mark, its style and that of the words, by the mark that the model sees."""
 
 Keep = Literal["head", "tail"]
 
@@ -34,19 +46,21 @@ class Body:
         raise NotImplementedError
 
 
-def body_lines(body: Body, width: int, rows: int | None = None, keep: Keep = "head") -> Iterator[Line]:
+def body_lines(
+    body: Body, width: int, rows: int | None = None, keep: Keep = "head", *, opens: bool = False
+) -> Iterator[Line]:
     """Yield at most ``rows`` of a body from its head or tail, None for all, with a line that tells how much is missing.
 
-    A single missing row is shown instead of that line.
+    A single missing row is shown instead of that line. ``opens`` says that a key shows the whole elsewhere.
     """
     total = len(body)
     limit, action = (MAX_ROWS, "open") if rows is None else (rows, "more")
     shown = total if total <= limit + 1 else limit
     hidden = total - shown
     first = hidden if keep == "tail" else 0
-    hint = " · open full" if action == "open" else ""
-    note = f"… {hidden:,} {'earlier' if first else 'more'} lines{hint}"
-    more = Line(prefix=((INDENT, "text"), (note, f"muted act:{action}")))
+    note = f"… {hidden:,} {'earlier' if first else 'more'} lines"
+    whole: StyledSpans = ((" · ", "muted"), WHOLE) if opens or action == "open" else ()
+    more = Line(prefix=((INDENT, "text"), (note, f"muted act:{action}"), *whole))
     if first:
         yield more
     for index in range(first, first + shown):
@@ -95,6 +109,20 @@ class NumberedBody(Body):
         for start, end in code_cuts(self._code.lines[index], room):
             shown = number if not start else " " * len(number)
             yield CodeLine(self._code, index, start, end, prefix=((f"{shown} ", "line-number"),))
+
+
+class PlanBody(TextBody):
+    """The to-dos of a plan, with the marks that the panel has."""
+
+    def row(self, index: int, width: int) -> Iterator[Line]:
+        found = _TODO.match(self._rows[index])
+        if found is None:
+            yield from super().row(index, width)
+            return
+        mark, style, words = _TODO_LOOKS[found[1]]
+        first = (*self._prefix, (f"{mark} ", style))
+        rest = (*self._prefix, (INDENT, "text"))
+        yield from wrapped([(self._rows[index][found.end() :], words)], max(width - 4, 1), first, rest)
 
 
 class MatchBody(TextBody):

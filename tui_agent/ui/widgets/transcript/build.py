@@ -61,7 +61,8 @@ _TRIGGERS = {
     "idle": "before the cache was forgotten",
     "notes": "a new window from the model's notes",
 }
-_BY_PROVIDER = " · by the provider"
+GO_ON = "continue"
+"""Why the program wrote the message that has the model go on."""
 _RULE = "compaction:"
 """Begins the key of a compaction's rule."""
 _FINISHES = {
@@ -121,8 +122,8 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
                 return [
                     MarkerBlock("context_edit", entry.note.capitalize(), rule="marker", actions=("restore", "jump"))
                 ]
-            done = {"drop": "Dropped", "mask": "Masked", "pin": "Pinned", "restore": "Restored"}[entry.action]
-            text = f"{done} #{entry.target} in the context"
+            done = {"drop": "hidden", "mask": "cleared", "pin": "pinned", "restore": "brought back"}[entry.action]
+            text = f"#{entry.target} {done}"
             return [MarkerBlock("context_edit", text, rule="marker", actions=("undo", "jump"))]
         case ModelChangeEntry():
             return [MarkerBlock("model_change", f"Model: {entry.model}", rule="marker")]
@@ -160,7 +161,9 @@ def _user(entry: UserEntry) -> Block:
                 pass
     note = "sent while working" if entry.mid_run else ""
     sent = entry.text if command_line(entry.parts) is not None else ""
-    return UserBlock(typed_text(entry.parts), attachments, note, sent)
+    block = UserBlock(typed_text(entry.parts), attachments, note, sent)
+    block.starts_turn = not entry.mid_run
+    return block
 
 
 def mark_problems(blocks: Sequence[Block], problems: Mapping[str, int]) -> None:
@@ -179,7 +182,10 @@ def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
                 document = MarkdownDocument(part.text, base="reasoning", finished=True)
                 yield ReasoningBlock(f"reasoning:{index}", document)
             case TextPart() if part.text.strip():
-                yield AnswerBlock(f"text:{index}", MarkdownDocument(part.text, finished=True))
+                answer = AnswerBlock(f"text:{index}", MarkdownDocument(part.text, finished=True))
+                if around.newest and index == len(entry.parts) - 1:
+                    answer.offer(_copy_keys(part.text))
+                yield answer
             case ToolCallPart():
                 card = CardBlock(part, around.results.get(part.call_id), around.size_of)
                 if part.call_id not in around.results and not around.live:
@@ -188,6 +194,11 @@ def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
             case _:
                 pass
     yield from _endings(entry, around)
+
+
+def _copy_keys(text: str) -> str:
+    """Return the keys that copy an answer, and its code if it has any."""
+    return "f3 copy · shift+f3 code" if "```" in text else "f3 copy"
 
 
 def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
@@ -210,23 +221,36 @@ def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
 
 def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:
     """Return the rule where a summary ends and the kept entries begin."""
-    before, after = wording.tokens(entry.tokens_before), wording.tokens(entry.tokens_after)
     count = around.summarised(entry)
-    lead = f"summarised above: {wording.plural(count, 'entry')}, " if count else "summarised above: "
-    cost = f" · {wording.money(entry.cost)}" if entry.cost else ""
-    text = f"{lead}{before} → {after}{_BY_PROVIDER if entry.item else ''}{cost}"
-    return _summary(f"{_RULE}{entry.id}", text, entry, ("edit", "undo"))
+    words = [
+        f"{wording.plural(count, 'entry')} summarised" if count else "summarised",
+        f"{wording.tokens(entry.tokens_before)} → {wording.tokens(entry.tokens_after)}",
+        "nothing waited" if entry.prepared else "",
+        "by the provider" if entry.item else "",
+        wording.money(entry.cost) if entry.cost else "",
+    ]
+    return _summary(f"{_RULE}{entry.id}", " · ".join(filter(None, words)), entry, ("edit", "undo"))
 
 
 def is_rule(block: Block) -> bool:
     return block.key.startswith(_RULE)
 
 
+def belongs_to_compaction(entry: Entry, before: str, after: str) -> bool:
+    """Whether a compaction's rule stands for an entry, by the kinds of what is before and after it.
+
+    That are what was cleared along with it, and the note that has the model go on.
+    """
+    from tui_agent.context.pruning import Occasion
+
+    if isinstance(entry, PruneEntry):
+        return after == "compaction" and entry.reason == Occasion.COMPACTION
+    return isinstance(entry, UserEntry) and entry.synthetic == GO_ON and before == "compaction"
+
+
 def compaction_note(entry: CompactionEntry) -> MarkerBlock:
-    """Return the note where a compaction was made, when its rule is further up."""
-    before, after = wording.tokens(entry.tokens_before), wording.tokens(entry.tokens_after)
-    text = f"Compacted {_TRIGGERS[entry.trigger]}: {before} → {after}{_BY_PROVIDER if entry.item else ''}"
-    block = MarkerBlock("compacted", text, rule="marker", actions=("jump", "undo"))
+    """Return the word where a compaction was made, when its rule is further up."""
+    block = MarkerBlock("compacted", "compacted", icon="↑", actions=("jump", "undo"))
     block.entry = (entry.id, entry.kind)
     return block
 
@@ -292,7 +316,7 @@ def _prune(entry: PruneEntry, around: BuildContext) -> Block:
         for target in around.load(entry.targets):
             size = f"  {wording.tokens(around.size_of(target))} tokens · "
             runs = [(f"#{target.id}  {_name_of(target)}", "text"), (size, "muted")]
-            offer = ("restore", f"action act:restore:{target.id}")
+            offer = ("bring back", f"action act:restore:{target.id}")
             yield Line(
                 [*crop_runs(runs, max(width - len(INDENT) - len(offer[0]), 1)), offer], prefix=((INDENT, "text"),)
             )

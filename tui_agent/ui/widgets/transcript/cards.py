@@ -16,10 +16,12 @@ from tui_agent.ui.widgets.transcript.blocks import SPINNER, Fold, FoldingBlock, 
 from tui_agent.ui.widgets.transcript.bodies import (
     INDENT,
     MAX_ROWS,
+    WHOLE,
     Body,
     Keep,
     MatchBody,
     NumberedBody,
+    PlanBody,
     TextBody,
     body_lines,
 )
@@ -82,13 +84,15 @@ class CardBlock(FoldingBlock):
         self._elapsed = 0.0
         self.problems = 0
         """New problems that its edits made."""
+        self.is_outdated = False
+        """Whether a later call replaced the list that this one made."""
         self._edited = False
         self._content: Body | None = None
         self._chosen = False
         self._width = 0
         if result is not None:
             self.set_result(result)
-        self._default_fold()
+        self.fold_by_default()
 
     @property
     def running(self) -> bool:
@@ -120,7 +124,7 @@ class CardBlock(FoldingBlock):
         self._began, self._elapsed = now, 0.0
         self._title, self.arguments = title, arguments or self.arguments
         self._offer()
-        self._default_fold()
+        self.fold_by_default()
         self._changed()
 
     def tick(self, now: float, *, moving: bool) -> None:
@@ -131,12 +135,18 @@ class CardBlock(FoldingBlock):
         if moving or self.elapsed != before:
             self.changed()
 
+    def outdate(self) -> None:
+        """Another list took the place of the one this call made."""
+        self.is_outdated = True
+        self.fold_by_default()
+        self.changed()
+
     def is_shell(self, command: str) -> bool:
         return self.tool == _OWN_COMMAND and self._title == command
 
     def add_output(self, text: str) -> None:
         self._live = (self._live + text)[-_LIVE_CHARS:]
-        self._default_fold()
+        self.fold_by_default()
         self._changed()
 
     def finish(self, status: str, metadata: ToolMetadata, seconds: float) -> None:
@@ -156,7 +166,7 @@ class CardBlock(FoldingBlock):
             self._seconds = (result.ended_at - result.started_at) / 1000
         self._live = ""
         self._offer()
-        self._default_fold()
+        self.fold_by_default()
         self._changed()
 
     def _offer(self) -> None:
@@ -189,12 +199,13 @@ class CardBlock(FoldingBlock):
         else:
             self.choose_fold(Fold.CLOSED)
 
-    def _default_fold(self) -> None:
+    def fold_by_default(self) -> None:
         if self._chosen:
             return
         prints = bool(self._live) and not self.traits.starts_agents
         is_log = self.traits.output == "log" or self.tool == _OWN_COMMAND
-        shows_itself = self.metadata.diff or is_log or prints or self.status == ToolStatus.ERROR
+        is_plan = self.traits.state == "list" and self._result is not None and not self.is_outdated
+        shows_itself = self.metadata.diff or is_log or prints or is_plan or self.status == ToolStatus.ERROR
         denied = self.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}
         self.fold = Fold.PART if shows_itself and not denied else Fold.CLOSED
 
@@ -265,7 +276,7 @@ class CardBlock(FoldingBlock):
             if "restore" in self.actions:
                 if self.tokens:
                     facts.append((f"{wording.tokens(self.tokens)} tokens", "standing-told"))
-                facts.append(("restore", "action act:restore"))
+                facts.append(("bring back", "action act:restore"))
         if "enter" in self.actions:
             facts.append(("enter", "action act:enter"))
         return facts
@@ -274,11 +285,11 @@ class CardBlock(FoldingBlock):
         for row in self._argument_rows():
             yield from TextBody(row, "code-inline").row(0, width)
         self._width = width
-        yield from body_lines(self._shown_body(width), width, *self._window())
+        yield from body_lines(self._shown_body(width), width, *self._window(), opens=True)
         if self._result is not None and self._result.full_output and self.fold is not Fold.CLOSED:
             total = self.metadata.truncation.total_lines if self.metadata.truncation else 0
-            label = f"Output was cut · open full ({total:,} lines)" if total else "Output was cut · open full"
-            yield Line(prefix=((INDENT, "text"), (label, "action act:open")))
+            cut = f"Output was cut, {total:,} lines · " if total else "Output was cut · "
+            yield Line(prefix=((INDENT, "text"), (cut, "muted"), WHOLE))
 
     def _argument_rows(self) -> list[str]:
         """Return the rows of a command that says more than the head; other arguments are shown when all is."""
@@ -300,7 +311,7 @@ class CardBlock(FoldingBlock):
         """Return how many rows of the body are shown, None for all, and of which end."""
         if self.fold is Fold.FULL:
             return None, "head"
-        if self.metadata.diff:
+        if self.metadata.diff or self.traits.state == "list":
             return _DIFF_ROWS, "head"
         return _OUTPUT_ROWS, "tail" if self.traits.output == "log" or self._result is None else "head"
 
@@ -318,6 +329,8 @@ class CardBlock(FoldingBlock):
             return TextBody(output)
         if self.traits.output == "numbered" and "\t" in output:
             return NumberedBody(output, self.metadata.path or self.title)
+        if self.traits.state == "list":
+            return PlanBody(output)
         return MatchBody(output) if self.traits.output == "matches" else TextBody(output)
 
 

@@ -82,10 +82,20 @@ class CodeLine(Line):
 
     __slots__ = ("_code", "_end", "_index", "_start")
 
-    def __init__(
-        self, code: Code, index: int, start: int, end: int, *, prefix: StyledSpans = (), lead: str = ""
+    def __init__(  # noqa: PLR0913 - a line is made once, all of it
+        self,
+        code: Code,
+        index: int,
+        start: int,
+        end: int,
+        *,
+        prefix: StyledSpans = (),
+        tail: StyledSpans = (),
+        lead: str = "",
     ) -> None:
-        super().__init__(prefix=prefix, join="" if start else "\n", lead="" if start else lead, fill=code.base)
+        super().__init__(
+            prefix=prefix, tail=tail, join="" if start else "\n", lead="" if start else lead, fill=code.base
+        )
         self._code = code
         self._index = index
         self._start = start
@@ -96,6 +106,11 @@ class CodeLine(Line):
         if not self._start and self._end >= len(self._code.lines[self._index]):
             return runs
         return part_of(runs, self._start, self._end)
+
+    @property
+    def block(self) -> str:
+        """The whole code that the line is a part of."""
+        return "\n".join(self._code.lines)
 
     @property
     def text(self) -> str:

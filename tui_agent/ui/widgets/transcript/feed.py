@@ -210,9 +210,13 @@ class LiveFeed:
             place = self._model.add_rule(entry)
             if place != index:
                 item.blocks.append(compaction_note(entry))
-            self.changed.add(place)
+            self.changed.update({place, *self._model.forget_prunes(index)})
             return
         place = self._push(entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
+        if self._model.belongs_to_compaction(place, entry):
+            self._model.item(place).blocks.clear()
+        if isinstance(entry, UserEntry):
+            self.changed |= self._model.end_turn(place)
         if place and self._model.is_replaced(place - 1):
             before, kind = self._model.ids[place - 1], self._model.kinds[place - 1]
             self._model.replace(place - 1, before, kind, Item(before, kind, []))
@@ -276,6 +280,8 @@ class LiveFeed:
         # It shows nothing itself: the item of its call is laid out again.
         self.changed.discard(index)
         owner, card = known
+        if (outdated := self._model.replan(result)) is not None:
+            self.changed.add(outdated)
         card.set_result(result)
         item = self._model.item(owner)
         item.results = (*item.results, index)
@@ -393,4 +399,6 @@ def _adopt(blocks: list[Block], live: list[Block]) -> None:
                 streamed.document.finish()
                 streamed.key = block.key
                 streamed.changed()
+                if isinstance(block, AnswerBlock) and isinstance(streamed, AnswerBlock):
+                    streamed.offer(block.offered)
                 blocks[place] = streamed

@@ -9,13 +9,25 @@ from typing import Literal
 
 from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript.code import Code, CodeLine, code_cuts
-from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, last_cut, runs_width, wrap, wrapped
+from tui_agent.ui.widgets.transcript.lines import (
+    Line,
+    StyledSpan,
+    StyledSpans,
+    cells,
+    last_cut,
+    runs_width,
+    wrap,
+    wrapped,
+)
 
 MIN_TEXT_WIDTH = 8
 """Cells that text gets at least: deeper nesting loses its decoration instead of its words."""
 MAX_TEXT_WIDTH = 100
 """Cells of a line of prose: longer ones are hard to follow. Code, tables and diffs take all there is."""
 
+
+COPY: StyledSpan = ("copy", "muted code act:code")
+"""Copies a block of code, at its first line."""
 
 Alignment = Literal["left", "center", "right"]
 
@@ -149,7 +161,9 @@ class LineBuilder:
         lines = flow.code.lines
         for index in range(flow.start, flow.end):
             for start, end in code_cuts(lines[index], width):
-                self.lines.append(CodeLine(flow.code, index, start, end, prefix=prefix, lead=lead))
+                has_room = not index and not start and cells(lines[0]) + cells(COPY[0]) + 2 <= width
+                tail = (COPY,) if has_room else ()
+                self.lines.append(CodeLine(flow.code, index, start, end, prefix=prefix, tail=tail, lead=lead))
                 prefix = rest
             lead = frame.rest_lead
 

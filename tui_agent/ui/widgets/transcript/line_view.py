@@ -40,7 +40,7 @@ class LineView(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._make: MakeLines = lambda _width: ()
-        self._palette = Palette(self.get_visual_style)
+        self._palette = Palette(self)
         self._lines: Sequence[Line] = ()
         self._made_for = 0
         self._painting = False

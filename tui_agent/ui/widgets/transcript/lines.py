@@ -14,6 +14,9 @@ StyledSpan = tuple[str, str]
 
 StyledSpans = tuple[StyledSpan, ...]
 
+ROW_GROUNDS: Final = frozenset({"user"})
+"""Styles whose ground is that of the whole row, margin included."""
+
 _NOT_FIRST: Final = frozenset("、。，．・：；？！）」』】〕〉》…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ!),.:;?]}%")
 """Characters that don't begin a line of Chinese or Japanese text."""
 
@@ -27,7 +30,7 @@ class Line:
     ``prefix`` is decoration that is neither selected nor copied (indent, quote bar, line number). ``runs`` is the
     text. ``tail`` stands at the right edge, or ends at the cell ``extent``. ``join`` is the logical text between
     the line before and this one: a newline, or text a wrap swallowed. ``lead`` is put by copying before a
-    new logical line. ``fill`` is the style of the rest of the row.
+    new logical line. ``fill`` is the style of the rest of the row; one of ``ROW_GROUNDS`` goes from edge to edge.
     """
 
     __slots__ = ("extent", "fill", "join", "lead", "prefix", "runs", "tail")

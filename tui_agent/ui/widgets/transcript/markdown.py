@@ -7,6 +7,7 @@ source is, item by item, so that an item's look never depends on items that come
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui_agent.lazy import dataclass
@@ -21,6 +22,7 @@ from tui_agent.ui.widgets.transcript.flows import (
     TableFlow,
     TextFlow,
 )
+from tui_agent.ui.widgets.transcript.formulas import FORMULA, readable_formula
 from tui_agent.ui.widgets.transcript.lines import StyledSpan
 
 if TYPE_CHECKING:
@@ -38,8 +40,8 @@ BULLETS: Final = ("•", "◦", "▪")
 
 _SAFE_LINK: Final = re.compile(r"https?://[\x21-\x7e]{1,2000}\Z")
 _LANGUAGE: Final = re.compile(r"[\w+#.-]+")
-_MATH: Final = re.compile(r"\$[^\s$][^$\n]{0,400}?(?<![\s\\])\$(?!\d)|\\\((?=[^\n]{1,400}?\\[\w,;:!]).{1,400}?\\\)")
-_MATH_SPACE: Final = re.compile(r"\\[,;:! ]")
+_ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`|]*[^\s<>\"'`|.,;:!?*_)\]}]")
+"""A bare address; what ends a sentence behind it is no part of it."""
 BLANK: Final = re.compile(r"[ \t>]*\Z")
 """A line of source that holds nothing but white space and marks of quotes."""
 
@@ -56,12 +58,12 @@ def _parser() -> "MarkdownIt":
 
 
 def _read_math(state: "StateInline", silent: bool) -> bool:  # noqa: FBT001 - markdown-it's form
-    """Take a formula as it is written: a backslash in it escapes nothing, and its spacing commands are spaces."""
-    found = _MATH.match(state.src, state.pos, state.posMax)
+    """Take a formula: a backslash in it escapes nothing, and it is shown as it reads."""
+    found = FORMULA.match(state.src, state.pos, state.posMax)
     if found is None:
         return False
     if not silent:
-        state.push("text", "", 0).content = _MATH_SPACE.sub(" ", found[0])
+        state.push("text", "", 0).content = readable_formula(found[0])
     state.pos = found.end()
     return True
 
@@ -143,10 +145,12 @@ def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[lis
     _parser().inline.parse(content, _parser(), references, children)
     styles = [base]
     links: list[tuple[str, int, int]] = []
-    for token in children:
-        match token.type:
-            case "text" | "text_special" | "html_inline":
-                _add(rows, token.content, styles[-1])
+    for kind, token, text in _joined(children):
+        match kind:
+            case "text" if not links and "://" in text:
+                _add_with_addresses(rows, text, styles[-1])
+            case "text" | "html_inline":
+                _add(rows, text, styles[-1])
             case "code_inline":
                 _add(rows, token.content, f"{styles[-1]} code-inline")
             case "softbreak" | "hardbreak":
@@ -170,6 +174,28 @@ def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[lis
                 source = str(token.attrGet("src") or "")
                 _add(rows, f" ({source})" if source else " ", f"{styles[-1]} url")
     return rows
+
+
+def _joined(tokens: "Sequence[Token]") -> "Iterator[tuple[str, Token, str]]":
+    """Yield the kind of each token, the token and its content; texts that follow each other come as one."""
+    for is_text, group in groupby(tokens, lambda token: token.type in {"text", "text_special"}):
+        found = list(group)
+        if is_text:
+            yield "text", found[0], "".join(token.content for token in found)
+            continue
+        for token in found:
+            yield token.type, token, token.content
+
+
+def _add_with_addresses(rows: list[list[StyledSpan]], text: str, style: str) -> None:
+    """Append text whose bare addresses are links."""
+    at = 0
+    for found in _ADDRESS.finditer(text):
+        _add(rows, text[at : found.start()], style)
+        target = f" url:{found[0]}" if _SAFE_LINK.match(found[0]) else ""
+        _add(rows, found[0], f"{style} link{target}")
+        at = found.end()
+    _add(rows, text[at:], style)
 
 
 def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style: str) -> None:

@@ -7,15 +7,26 @@ from itertools import accumulate
 from typing import Final
 
 from tui_agent.app.format import tokens
-from tui_agent.context.context_status import Standing
+from tui_agent.context.context_status import Standing, together
 from tui_agent.context.context_status_cache import Standings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, UserEntry, kinds
+from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, ToolStatus, UserEntry, kinds
 from tui_agent.session.records import Outlines
-from tui_agent.ui.widgets.transcript.blocks import Block, EndingBlock, Fold, MarkerBlock, ToldBlock
+from tui_agent.tools.registry import tool_traits
+from tui_agent.ui.widgets.transcript import turns
+from tui_agent.ui.widgets.transcript.blocks import (
+    AnswerBlock,
+    Block,
+    EndingBlock,
+    Fold,
+    MarkerBlock,
+    ToldBlock,
+    UserBlock,
+)
 from tui_agent.ui.widgets.transcript.build import (
     BuildContext,
+    belongs_to_compaction,
     blocks_of,
     compaction_note,
     is_rule,
@@ -41,10 +52,24 @@ _NEVER_LOADED: Final = HIDDEN | {LIVE}
 
 _NOTHING: Final = EntrySource(Outlines((), (), ()), lambda _ids: ())
 
-_NOT_SEEN: Final = frozenset({Standing.SUMMARISED, Standing.UNSENT})
+_NOT_SEEN: Final = frozenset({Standing.SUMMARISED, Standing.HIDDEN, Standing.UNSENT})
+
+_MADE_HERE: Final = (GroupBlock, ToldBlock, turns.TurnBlock)
+"""Blocks that are no part of an entry."""
+
+_PLAN_REACH: Final = 200
+"""Results among which the newest list of to-dos is looked for."""
+
+_MAX_PRUNES: Final = 2
+"""Prunes that are made along with a compaction, at most."""
 
 _MAX_RESULT_DISTANCE: Final = 512
 """Entries between an assistant entry and a result of its calls, at most."""
+
+
+def is_plan(result: ToolResultEntry) -> bool:
+    """Whether a result is a list of to-dos that counts."""
+    return tool_traits()[result.tool].state == "list" and result.status is ToolStatus.COMPLETED
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +180,18 @@ class TranscriptModel:
         self.told: Callable[[int], str] | None = None
         """Returns the text the model gets of an entry, where only its view is shown; None shows everything."""
 
+        self.fold_turns: turns.FoldTurns = "off"
+        """What is folded of a turn when the next one begins."""
+        self._starts: dict[int, bool] = {}
+        """Which messages of the user begin a turn, by place, as far as they were looked at."""
+        self._last_turn: turns.Turn | None = None
+        """The finished turn that was looked at last."""
+        self._newest_start = -1
+        """Where the newest turn begins, -1 before that was looked for."""
+
+        self._newest_plan: int | None = None
+        """The entry of the newest list of to-dos, 0 for none, None before that was looked for."""
+
         self.source = _NOTHING
         self.rules: dict[int, list[CompactionEntry]] = {}
         """The compactions whose rule stands before an item's blocks, by the item's place."""
@@ -173,6 +210,8 @@ class TranscriptModel:
         self._sizes = array("q", headers.sizes)
         self._cache.clear()
         self.pinned.clear()
+        self._forget_turns()
+        self._newest_plan = None
         self._estimate()
         self.rules.clear()
         if compactions := headers.of_kind("compaction"):
@@ -219,6 +258,8 @@ class TranscriptModel:
             for place, (entry_id, kind) in enumerate(zip(self.ids, self.kinds, strict=True)):
                 if kind != LIVE and entry_id < found.boundary and found.of(entry_id, kind) in _NOT_SEEN:
                     heights[place] = 0
+        if self._folds_turns:
+            turns.folded_estimates(self.kinds, heights)
         self.heights = HeightIndex(heights)
         self._measured.clear()
 
@@ -228,6 +269,8 @@ class TranscriptModel:
         self.kinds.append(kind)
         self._sizes.append(0)
         self.heights.append(0)
+        if kind == "user":
+            self._last_turn, self._newest_start = None, -1
         if item is not None:
             self._cache.put(index, item)
             self._apply_folds(item)
@@ -328,13 +371,17 @@ class TranscriptModel:
             size_of=self.size_of,
             load=self.source.load,
         )
-        if self.is_replaced(index):
+        if self.is_replaced(index) or self.belongs_to_compaction(index, entry):
             own: list[Block] = []
         elif isinstance(entry, CompactionEntry):
             # Its rule is before the first entry it keeps.
             own = [] if self._rule_place(entry) == index else [compaction_note(entry)]
         else:
             own = blocks_of(entry, around)
+        for block in own:
+            if isinstance(block, CardBlock) and block.traits.state == "list" and block.entry is not None:
+                block.is_outdated = block.entry[0] < self.newest_plan()
+                block.fold_by_default()
         for follower in results:
             if isinstance(follower, UserEntry):
                 mark_problems(own, follower.diagnostics)
@@ -348,6 +395,22 @@ class TranscriptModel:
         """Whether the entry after it replaces it: of modes that a key goes through only the last one is shown."""
         return self.kinds[place] == "mode_change" and "mode_change" in self.kinds[place + 1 : place + 2]
 
+    def forget_prunes(self, place: int) -> set[int]:
+        """Have the prunes just before a compaction made anew, for its rule stands for them; return their places."""
+        found = set(range(max(place - _MAX_PRUNES, 0), place))
+        prunes = {at for at in found if set(self.kinds[at:place]) == {"prune"} and at not in self.pinned}
+        for at in prunes:
+            self._cache.pop(at, None)
+        return prunes
+
+    def belongs_to_compaction(self, place: int, entry: Entry) -> bool:
+        """Whether the rule of a compaction stands for an entry; not where only what the model sees is shown."""
+        if self.told is not None:
+            return False
+        before = next((kind for kind in reversed(self.kinds[:place]) if kind not in HIDDEN), "")
+        following = (kind for kind in self.kinds[place + 1 : place + 3] if kind != entry.kind)
+        return belongs_to_compaction(entry, before, next(following, ""))
+
     def _said_after(self, index: int) -> str:
         """Return the kind of the first message or answer after a place, "" without one."""
         return next((self.kinds[at] for at in range(index + 1, len(self.kinds)) if self.kinds[at] in _DIALOGUE), "")
@@ -359,10 +422,12 @@ class TranscriptModel:
         """
         place = self.owner_of(index)
         item = self._cache.use(place) if place is not None else None
+        answers = [block for block in item.blocks if isinstance(block, AnswerBlock)] if item is not None else []
+        offered = [block for block in answers if block.offer("")]
         mended = mended and place is not None and self._said_after(place) in {"", "assistant"}
         endings = [block for block in item.blocks if isinstance(block, EndingBlock)] if item is not None else []
         changed = [block.settle(mended=mended) for block in endings]
-        return place if any(changed) else None
+        return place if offered or any(changed) else None
 
     def summarised_by(self, entry: CompactionEntry) -> int:
         end = bisect_left(self.ids, entry.id if entry.first_kept_id is None else entry.first_kept_id)
@@ -377,7 +442,7 @@ class TranscriptModel:
             if index not in self.pinned:
                 del self._cache[index]
                 continue
-            item.blocks[:] = [block for block in item.blocks if not isinstance(block, GroupBlock | ToldBlock)]
+            item.blocks[:] = [block for block in item.blocks if not isinstance(block, _MADE_HERE)]
             for block in item.blocks:
                 block.left_out, block.within = False, None
                 block.changed()
@@ -442,6 +507,11 @@ class TranscriptModel:
         """Tell the blocks of an item how the model has them; returns whether their lines are others now."""
         found, changed = self.standings, False
         for block in item.blocks:
+            if isinstance(block, turns.TurnBlock):
+                place = self.index_of(item.id)
+                turn = self.turn_at(place) if place is not None else None
+                block.shows = self._standing_of(turn) if turn is not None else None
+                continue
             entry_id, kind = block.entry or (item.id, item.kind)
             standing: Standing | None = None
             if found is not None and not block.is_told:
@@ -453,11 +523,173 @@ class TranscriptModel:
             changed |= block.stand(standing, edited=found is not None and entry_id in found.edited)
         return changed
 
+    # -- the plan
+
+    def newest_plan(self) -> int:
+        """Return the entry of the newest list of to-dos among the last results, 0 where none is there."""
+        if self._newest_plan is None:
+            self._newest_plan = self._plan_before(LIVE_ID)
+        return self._newest_plan
+
+    def _plan_before(self, entry_id: int) -> int:
+        ids = zip(self.ids, self.kinds, strict=True)
+        results = [at for at, kind in ids if kind == "tool_result" and at < entry_id]
+        loaded = self.source.load(results[-_PLAN_REACH:])
+        plans = (one.id for one in loaded if isinstance(one, ToolResultEntry) and is_plan(one))
+        return max(plans, default=0)
+
+    def replan(self, result: ToolResultEntry) -> int | None:
+        """Take a new list of to-dos, and fold the one before it; return the place of that one."""
+        if not is_plan(result):
+            return None
+        known = self._newest_plan
+        before = self._plan_before(result.id) if known is None else known
+        self._newest_plan = result.id
+        place = self.index_of(before) if before else None
+        item = self._cache.use(place) if place is not None else None
+        for block in item.blocks if item is not None else ():
+            if isinstance(block, CardBlock) and block.entry is not None and block.entry[0] == before:
+                block.outdate()
+        return place
+
+    # -- finished turns
+
+    @property
+    def _folds_turns(self) -> bool:
+        return self.fold_turns != "off" and self.told is None
+
+    def _forget_turns(self) -> None:
+        self._starts.clear()
+        self._last_turn = None
+        self._newest_start = -1
+
+    def fold_finished(self, how: turns.FoldTurns) -> None:
+        """Fold finished turns like this from now on; nothing is measured yet."""
+        if how != self.fold_turns:
+            self.fold_turns = how
+            self.show_told(self.told)
+
+    def _starts_turn(self, place: int) -> bool:
+        known = self._starts.get(place)
+        if known is None:
+            blocks = self.item(place).blocks
+            known = any(isinstance(block, UserBlock) and block.starts_turn for block in blocks)
+            self._starts[place] = known
+        return known
+
+    def turn_at(self, place: int) -> turns.Turn | None:
+        """Return the finished turn with calls that an item is in; None where turns are not folded."""
+        if not self._folds_turns or place >= len(self.kinds):
+            return None
+        if self._last_turn is not None and place in self._last_turn:
+            return self._last_turn
+        if self._newest_start < 0:
+            users = (at for at in range(len(self.kinds) - 1, -1, -1) if self.kinds[at] == "user")
+            self._newest_start = next((at for at in users if self._starts_turn(at)), 0)
+        if place >= self._newest_start:
+            return None
+        turn = turns.turn_at(self.kinds, self._starts_turn, place)
+        if turn is None or not turn.calls:
+            return None
+        self._last_turn = turn
+        return turn
+
+    def _is_open(self, turn: turns.Turn) -> bool:
+        return turns.is_open(self.folds.get((self.ids[turn.start], turns.KEY)))
+
+    def keep_open(self, place: int) -> None:
+        """Leave the turn of an item open when it is finished: somebody reads it."""
+        users = (at for at in range(min(place, len(self.kinds) - 1), -1, -1) if self.kinds[at] == "user")
+        start = next((at for at in users if self._starts_turn(at)), None)
+        if start is not None and self.fold_turns != "off":
+            self.folds.setdefault((self.ids[start], turns.KEY), Fold.FULL)
+
+    def end_turn(self, place: int) -> set[int]:
+        """Fold the turn that the message at a place ended; return the places that look different."""
+        turn = self.turn_at(place - 1) if place else None
+        if turn is None:
+            return set()
+        self._refold(turn)
+        return {at for at in range(turn.start, turn.end) if at not in self._measured}
+
+    def refold_turn(self, place: int) -> None:
+        """Show what a turn's line stands for, or fold it again, as the user chose."""
+        turn = self.turn_at(place)
+        if turn is not None:
+            self._refold(turn)
+
+    def reveal(self, place: int) -> None:
+        """Open the turn that hides an item."""
+        turn = self.turn_at(place)
+        if turn is None or self._is_open(turn) or place == turn.start:
+            return
+        self.measure(place)
+        if turns.is_hidden_whole(turn, self.kinds, place) or any(block.left_out for block in self.item(place).blocks):
+            self.folds[self.ids[turn.start], turns.KEY] = Fold.FULL
+            self._refold(turn)
+            self.measure(turn.start)
+
+    def _refold(self, turn: turns.Turn) -> None:
+        """Have the items of a turn measured anew; those that its line stands for take no room."""
+        is_open = self._is_open(turn)
+        for place in range(turn.start, turn.end):
+            kind = self.kinds[place]
+            if not is_open and place not in self.rules and turns.is_hidden_whole(turn, self.kinds, place):
+                self.heights[place] = 0
+                self._measured.add(place)
+                continue
+            self._measured.discard(place)
+            if is_open and kind != LIVE:
+                self.heights[place] = estimate(kind, self._sizes[place], self.width)
+
+    def _fold_turn(self, index: int, item: Item) -> bool:
+        """Hide the blocks of an item that the line of its turn stands for; returns whether the turn is folded."""
+        turn = self.turn_at(index)
+        line = turns.line_of(item.blocks)
+        if turn is None:
+            if line is not None:
+                item.blocks.remove(line)
+            return False
+        is_folded = not self._is_open(turn)
+        if index == turn.start:
+            if line is None:
+                line = turns.TurnBlock(turn.calls, lambda: self._results_of(turn), lambda: self._seconds_of(turn))
+                item.blocks.append(line)
+            line.choose_fold(Fold.CLOSED if is_folded else Fold.FULL)
+        elif is_folded:
+            turns.leave_out(turn, index, item.kind, item.blocks, self.fold_turns)
+        else:
+            for block in item.blocks:
+                block.left_out = False
+        return is_folded
+
+    def _results_of(self, turn: turns.Turn) -> Sequence[Entry]:
+        found = [self.ids[at] for at in range(turn.start, turn.end) if self.kinds[at] == "tool_result"]
+        return self.source.load(found[-turns.MAX_LOOKED_AT :])
+
+    def _seconds_of(self, turn: turns.Turn) -> float:
+        """Return the time from a turn's message to its last answer."""
+        entries = self.source.load([self.ids[turn.start], self.ids[turn.answer]])
+        return (entries[-1].created_at - entries[0].created_at) / 1_000 if len(entries) == 2 else 0.0
+
+    def _standing_of(self, turn: turns.Turn) -> Standing | None:
+        found = self.standings
+        if found is None:
+            return None
+        places = [at for at in range(turn.start + 1, turn.end) if self.kinds[at] in {"assistant", "tool_result"}]
+        return together(found.of(self.ids[at], self.kinds[at]) for at in places[-turns.MAX_LOOKED_AT :])
+
     # -- heights
 
     def measure(self, index: int) -> int:
+        turn = self.turn_at(index)
+        is_hidden = turn is not None and not self._is_open(turn) and index not in self.rules
+        if turn is not None and is_hidden and turns.is_hidden_whole(turn, self.kinds, index):
+            self.heights[index] = 0
+            self._measured.add(index)
+            return 0
         item = self.item(index)
-        if self.told is None:
+        if self.told is None and not self._fold_turn(index, item):
             self._regrouped |= arrange(self.kinds, self.item, index)
         self._stand(item)
         if self.told is not None:

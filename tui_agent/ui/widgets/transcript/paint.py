@@ -4,7 +4,7 @@ Every colour is a component class that a theme's CSS fills in; style keys name t
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -13,13 +13,13 @@ from rich.style import Style
 from textual.screen import Screen
 from textual.selection import Selection
 from textual.strip import Strip
-from textual.style import Style as VisualStyle
+from textual.widget import Widget
 
 from tui_agent.app.status_marks import GLYPHS, style_of
 from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 from tui_agent.context.context_status import Standing
 from tui_agent.lazy import dataclass
-from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, cells, runs_width
+from tui_agent.ui.widgets.transcript.lines import ROW_GROUNDS, Line, StyledSpan, cells, runs_width
 
 MARGIN: Final = 2
 """Cells left of the text: how the model has it, and the focused block's bar."""
@@ -60,17 +60,20 @@ LINK: Final = "url:"
 
 
 class Palette(dict[str, Style]):
-    """Styles by their keys, resolved with a widget's ``get_visual_style``; clear it when styles change."""
+    """Styles by their keys, resolved by a widget's component classes; clear it when styles change."""
 
-    def __init__(self, get_visual_style: Callable[..., VisualStyle]) -> None:
+    def __init__(self, widget: Widget) -> None:
         super().__init__()
-        self._get_visual_style = get_visual_style
+        self._widget = widget
 
     def __missing__(self, key: str) -> Style:
         if len(self) > 2_000:
             self.clear()
         classes = [f"{PREFIX}{name}" for name in key.split() if name in STYLES]
-        style = self._get_visual_style(*classes).rich_style
+        style = self._widget.get_visual_style(*classes).rich_style
+        if any(self._widget.get_component_styles(name).text_style.reverse for name in classes):
+            # Visual styles leave it out.
+            style += Style(reverse=True)
         if key == "focused":
             style = Style(bgcolor=style.bgcolor, bold=style.bold, reverse=style.reverse)
         elif address := named_in(key, LINK):
@@ -114,9 +117,14 @@ def paint(
 
     ``focused`` is the text at the right edge of a line of the focused block where there is room; None elsewhere.
     """
-    base = palette["text"]
-    rail = Segment(" ", base) if standing is None else Segment(GLYPHS[standing], palette[style_of(standing)])
-    segments = [rail, Segment(_FOCUS_BAR, palette["focus"]) if focused is not None else Segment(" ", base)]
+    ground = f" {line.fill}" if line.fill in ROW_GROUNDS else ""
+    base = palette[f"text{ground}"]
+    rail, bar = Segment(" ", base), Segment(" ", base)
+    if standing is not None:
+        rail = Segment(GLYPHS[standing], palette[f"{style_of(standing)}{ground}"])
+    if focused is not None:
+        bar = Segment(_FOCUS_BAR, palette[f"focus{ground}"])
+    segments = [rail, bar]
     used = MARGIN
     for text, style in line.prefix:
         segments.append(Segment(text, palette[style]))

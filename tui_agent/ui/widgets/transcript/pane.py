@@ -8,12 +8,14 @@ from textual.geometry import Offset
 from textual.selection import Selection
 
 from tui_agent.ui.widgets.transcript import messages
-from tui_agent.ui.widgets.transcript.blocks import Block, Fold
+from tui_agent.ui.widgets.transcript.blocks import Block, Fold, UserBlock
 from tui_agent.ui.widgets.transcript.cards import CardBlock
+from tui_agent.ui.widgets.transcript.code import CodeLine
 from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position, Row
 from tui_agent.ui.widgets.transcript.paint import ACTION, LINK, named_in, style_at, text_index_at
 from tui_agent.ui.widgets.transcript.source import LIVE
+from tui_agent.ui.widgets.transcript.turns import TurnBlock
 from tui_agent.ui.widgets.transcript.viewport import WORD, Viewport, row_id
 
 OPENED_ROWS = 6
@@ -85,6 +87,21 @@ class BlockPane(Viewport):
                 self._focus(place, self.model.item(place).blocks[0], at_top=True)
                 return
             place += step
+
+    def show_message(self, step: int) -> None:
+        """Show the user's message before or after the top of the screen there; behind the last one is the end."""
+        place, here = self.top.index, (self.top.index, self.top.line)
+        while 0 <= place < len(self.model):
+            blocks = self.model.item(place).blocks if self.model.kinds[place] == "user" else []
+            message = next((block for block in blocks if isinstance(block, UserBlock)), None)
+            if message is not None:
+                self.model.ensure(place)
+                line = self.model.item(place).start_of(message)
+                if ((place, line) > here) is (step > 0) and (place, line) != here:
+                    self.scroll_to_position(Position(place, line))
+                    return
+            place += step
+        self.action_go_to("home" if step < 0 else "end")
 
     def action_request(self, action: str) -> None:
         target = self._target()
@@ -168,6 +185,8 @@ class BlockPane(Viewport):
         self.model.folds[self.model.ids[index], block.key] = block.fold
         if isinstance(block, GroupBlock):
             self.model.refold(block)
+        elif isinstance(block, TurnBlock):
+            self.model.refold_turn(index)
         self._keep_in_place(index, block)
         if block.fold is Fold.CLOSED:
             return
@@ -230,7 +249,9 @@ class BlockPane(Viewport):
         style = style_at(row.line, offset.x, self.scrollable_content_region.width)
         if href := named_in(style, LINK):
             self.post_message(messages.LinkClicked(href))
-        elif action := named_in(style, ACTION):
+        elif (action := named_in(style, ACTION)) == "code" and isinstance(row.line, CodeLine):
+            self.post_message(messages.CopyRequested(row.line.block))
+        elif action:
             self._request(row.index, row.block, action)
 
     def _select_at(self, row: Row, offset: Offset, *, whole: bool) -> None:

@@ -20,6 +20,7 @@ from tui_agent.agent.events import (
     ToolOutput,
 )
 from tui_agent.context.context_status_cache import Standings, standings
+from tui_agent.session.entries import UserEntry
 from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, Block, Fold
 from tui_agent.ui.widgets.transcript.build import is_rule
 from tui_agent.ui.widgets.transcript.cards import CardBlock
@@ -29,6 +30,7 @@ from tui_agent.ui.widgets.transcript.model import Position, Row
 from tui_agent.ui.widgets.transcript.paint import find_all
 from tui_agent.ui.widgets.transcript.pane import BlockPane
 from tui_agent.ui.widgets.transcript.source import EntrySource
+from tui_agent.ui.widgets.transcript.turns import FoldTurns
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -146,6 +148,10 @@ class Transcript(BlockPane, can_focus=True):
         feed.show_activity(None if tell is None else ActivityBlock(lambda: tell(feed.written)))
         self._show_changes()
 
+    def fold_turns(self, how: FoldTurns) -> None:
+        self.model.fold_finished(how)
+        self.settle()
+
     def show_told(self, told: Callable[[int], str] | None) -> None:
         """Show what the model sees and nothing else, or the whole conversation; the lines in view stay in sight.
 
@@ -169,6 +175,8 @@ class Transcript(BlockPane, can_focus=True):
                 self._flush_soon()
             case EntryAppended(entry=entry):
                 # A path read again after a move holds entries appended since, although their events come later.
+                if isinstance(entry, UserEntry) and not self.following:
+                    self.model.keep_open(len(self.model) - 1)
                 if entry.id not in self.model.ids[-MAX_REPEAT_DISTANCE:]:
                     self._feed.append(entry)
                 self._show_changes()
@@ -311,6 +319,7 @@ class Transcript(BlockPane, can_focus=True):
         """
         if (index := self.model.index_of(entry_id)) is None:
             return []
+        self.model.reveal(index)
         self.model.ensure(index)
         for block in self._blocks_of(index, entry_id):
             self._open_group(block)
@@ -343,6 +352,7 @@ class Transcript(BlockPane, can_focus=True):
     def show_line(self, entry_id: int, line: int) -> None:
         if (index := self.model.index_of(entry_id)) is None:
             return
+        self.model.reveal(index)
         self.scroll_to_position(self._up(Position(index, line), self.page // 2))
         block, _at, _line = self.model.item(index).at(line, self.model.width)
         if block is not None:
@@ -356,6 +366,7 @@ class Transcript(BlockPane, can_focus=True):
         # A compaction is found where its rule is drawn.
         rules = self.model.rules.items()
         index = next((at for at, ones in rules if any(one.id == entry_id for one in ones)), index)
+        self.model.reveal(index)
         self.model.ensure(index)
         blocks = self.model.item(index).blocks
         matching = [block for block in blocks if block.entry is not None and block.entry[0] == entry_id]

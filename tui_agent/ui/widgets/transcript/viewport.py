@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _KEPT_STRIPS: Final = 1_500
 
 
+MAX_COLUMN: Final = 126
+"""Cells of the conversation at most: diffs are side by side in it, and prose is not far from the middle."""
+
 ROW_SPAN: Final = 1_000_000
 """Rows of one item at most. A row's number stays the same when items above it change their height."""
 
@@ -91,7 +94,7 @@ class Viewport(ScrollView):
         self.top = Position(0)
         self.focused_block: tuple[int, str] | None = None
         """The block that keys act on: its item's place and its key."""
-        self._palette = Palette(self.get_visual_style)
+        self._palette = Palette(self)
         self._strips: LRUCache[tuple[Line, str | None, Standing | None], Strip] = LRUCache(_KEPT_STRIPS)
         self._rows: list[Row] | None = None
         self._bar_extent = Size(0, 0)
@@ -114,6 +117,11 @@ class Viewport(ScrollView):
         return self.scrollable_content_region.height
 
     def on_resize(self) -> None:
+        aside = max(0, self.outer_size.width - MAX_COLUMN) // 2
+        if self.styles.padding.left != aside:
+            # In the middle of a wide screen; another resize follows.
+            self.styles.padding = (0, aside)
+            return
         width = text_width(self.scrollable_content_region.width)
         if not self.page:
             return

@@ -1,0 +1,62 @@
+r"""Formulas of TeX in characters of Unicode: ``\sum_i p_i`` as ∑ᵢ pᵢ. What has no such characters stays as it is."""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+FORMULA: Final = re.compile(
+    r"\$\$(?=\S)([^$]{1,1000}?)\$\$|\$(?=[^\s$])([^$\n]{1,400}?)(?<![\s\\])\$(?![\w$])"
+    r"|\\\[(?=[^\n]{0,400}?\\\w)(.{1,1000}?)\\\]|\\\((?=[^\n]{0,400}?\\[\w,;:!])(.{1,400}?)\\\)",
+    re.DOTALL,
+)
+"""A formula between dollars, or between ``\\( \\)`` or ``\\[ \\]`` where a command of TeX is in it."""
+
+_SPACE: Final = re.compile(r"\\(?:[,;:! ]|quad\b|qquad\b)|~")
+_NO_WIDTH: Final = re.compile(r"\\(?:left|right|big|Big|bigl|bigr|displaystyle|limits)\b\.?")
+_WORDS: Final = re.compile(r"\\(?:text|textrm|textbf|textit|mathrm|operatorname|mathit)\s*\{([^{}]*)\}")
+_NAMES: Final = re.compile(r"\\(log|ln|exp|sin|cos|tan|min|max|sup|inf|lim|det|dim|gcd|arg|Pr|mod|ker)(?![A-Za-z])")
+_FRACTION: Final = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
+_ROOT: Final = re.compile(r"\\sqrt\s*\{([^{}]*)\}")
+_COMMAND: Final = re.compile(r"\\[A-Za-z]+")
+_WORD: Final = re.compile(r"[A-Za-z]{3,}")
+_UNDERSCORE: Final = "\ue000"
+"""Stands for an underscore that begins no index."""
+
+_MEANT: Final = {"\\{": "{", "\\}": "}", "\\\\": " ; ", _UNDERSCORE: "_"}
+_SIGN: Final = re.compile(r"[\\^_=<>+]")
+_ONE: Final = re.compile(r"[\w.']+")
+
+
+@lru_cache(maxsize=2_000)
+def readable_formula(written: str) -> str:
+    """Return a formula, given with its delimiters, as it reads; text that only looks like one comes back unchanged."""
+    found = FORMULA.fullmatch(written)
+    inside = next(filter(None, found.groups()), "") if found is not None else ""
+    if not inside or not _is_formula(inside):
+        return written
+    # Loaded with the first formula.
+    import unicodeit
+
+    text = _NO_WIDTH.sub("", _WORDS.sub(r"\1", _SPACE.sub(" ", inside.replace("\\_", _UNDERSCORE))))
+    text = _NAMES.sub(r"\1", text)
+    text = _ROOT.sub(lambda root: f"√{_grouped(root[1])}", text)
+    text = _FRACTION.sub(lambda parts: f"{_grouped(parts[1])}/{_grouped(parts[2])}", text)
+    shown = str(unicodeit.replace(text))
+    if _COMMAND.search(shown):
+        return _SPACE.sub(" ", written)
+    for name, meant in _MEANT.items():
+        shown = shown.replace(name, meant)
+    return " ".join(shown.split())
+
+
+def _is_formula(inside: str) -> bool:
+    """Whether a text between dollars is a formula: prices and a shell's variables are none."""
+    if "\\" in inside:
+        return True
+    if _WORD.search(inside):
+        return False
+    return _SIGN.search(inside) is not None or (inside.isalpha() and len(inside) < 3)
+
+
+def _grouped(part: str) -> str:
+    return part if _ONE.fullmatch(part) else f"({part})"

@@ -1,0 +1,156 @@
+"""Finished turns: when the next one begins, the work between a message and its answer is one line that opens."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import PurePath
+from typing import Final, Literal
+
+from tui_agent.app import format as wording
+from tui_agent.context.context_status import Standing
+from tui_agent.lazy import dataclass
+from tui_agent.session.entries import Entry, ToolResultEntry, ToolStatus
+from tui_agent.tools.registry import tool_traits
+from tui_agent.ui.widgets.transcript import sanitize
+from tui_agent.ui.widgets.transcript.blocks import (
+    AnswerBlock,
+    Block,
+    EndingBlock,
+    Fold,
+    FoldingBlock,
+    UserBlock,
+)
+from tui_agent.ui.widgets.transcript.build import is_rule
+from tui_agent.ui.widgets.transcript.flows import MAX_TEXT_WIDTH
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, crop_runs
+
+FoldTurns = Literal["off", "work", "all"]
+"""What is folded of a finished turn: nothing, its work, or its last answer too."""
+
+KEY: Final = "turn"
+"""The key of a turn's line, in the item of its message."""
+
+MAX_LOOKED_AT: Final = 200
+"""Results of a turn that are looked at for its line, the newest ones."""
+
+_NAMES: Final = 3
+"""Files or tools that the line names."""
+
+_WORK: Final = frozenset({"assistant", "tool_result", "check", "user"})
+"""Kinds of the items that a turn's line stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The places of a finished turn: its message, the message of the next turn, its last answer (or its message)."""
+
+    start: int
+    end: int
+    answer: int
+    calls: int
+
+    def __contains__(self, place: int) -> bool:
+        return self.start <= place < self.end
+
+
+class TurnBlock(FoldingBlock):
+    """The line of a finished turn, below its message: what it did, how many calls, how long."""
+
+    kind = "turn"
+    is_told = False
+
+    def __init__(self, calls: int, results: Callable[[], Sequence[Entry]], seconds: Callable[[], float]) -> None:
+        """Make the line. ``results`` and ``seconds`` are asked when it is drawn for the first time."""
+        super().__init__(KEY)
+        self._calls = calls
+        self._results = results
+        self._seconds = seconds
+        self.shows: Standing | None = None
+        """How the model has the work it stands for."""
+
+    @property
+    def standing(self) -> Standing | None:
+        return self.shows
+
+    def copy_text(self) -> str:
+        return " · ".join(self._words())
+
+    def _words(self) -> list[str]:
+        seconds = self._seconds()
+        words = [what_was_done(self._results()), wording.plural(self._calls, "call")]
+        return [*words, *([wording.duration(seconds)] if seconds >= 1 else [])]
+
+    def _head(self, width: int) -> Iterable[Line]:
+        done, *facts = self._words()
+        runs: list[StyledSpan] = [
+            (f"{self.chevron} ", "marker act:toggle"),
+            (done, "title act:toggle"),
+            (f" · {' · '.join(facts)}", "muted act:toggle"),
+        ]
+        icon, *text = crop_runs(runs, min(width, MAX_TEXT_WIDTH))
+        yield Line(text, prefix=(icon,))
+
+
+def what_was_done(results: Sequence[Entry]) -> str:
+    """Return in a few words what calls did: the files they changed, else the tools they used."""
+    done = [one for one in results if isinstance(one, ToolResultEntry) and one.status is ToolStatus.COMPLETED]
+    writes = (one.metadata.path for one in done if tool_traits()[one.tool].writes)
+    changed = dict.fromkeys(PurePath(path).name for path in writes if path)
+    if changed:
+        return f"changed {_named(changed)}"
+    used = dict.fromkeys(one.tool for one in results if isinstance(one, ToolResultEntry))
+    return _named(used) or "worked"
+
+
+def _named(names: Iterable[str]) -> str:
+    every = [sanitize.line(name) for name in names]
+    more = f" and {len(every) - _NAMES} more" if len(every) > _NAMES else ""
+    return f"{', '.join(every[:_NAMES])}{more}"
+
+
+def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], place: int) -> Turn | None:
+    """Return the finished turn that an item is in; None in the newest, and before the first.
+
+    ``starts`` tells whether an item of the kind ``user`` is a message that a turn begins with.
+    """
+    start = next((at for at in range(place, -1, -1) if kinds[at] == "user" and starts(at)), None)
+    if start is None:
+        return None
+    end = next((at for at in range(place + 1, len(kinds)) if kinds[at] == "user" and starts(at)), None)
+    if end is None:
+        return None
+    answer = next((at for at in range(end - 1, start, -1) if kinds[at] == "assistant"), start)
+    return Turn(start, end, answer, calls=kinds[start:end].count("tool_result"))
+
+
+def is_hidden_whole(turn: Turn, kinds: Sequence[str], place: int) -> bool:
+    """Whether nothing of an item is shown while its turn is folded, as far as kinds tell."""
+    return turn.start < place < turn.end and place != turn.answer and kinds[place] in _WORK - {"user"}
+
+
+def leave_out(turn: Turn, place: int, kind: str, blocks: Iterable[Block], how: FoldTurns) -> None:
+    """Hide the blocks of an item that the line of its folded turn stands for."""
+    if place == turn.start or kind not in _WORK:
+        return
+    for block in blocks:
+        stays = is_rule(block) or isinstance(block, UserBlock | EndingBlock)
+        is_answer = place == turn.answer and isinstance(block, AnswerBlock)
+        block.left_out = not stays and not (is_answer and how == "work")
+
+
+def folded_estimates(kinds: Sequence[str], heights: list[int]) -> None:
+    """Take the height of what is folded from the estimates of items not loaded yet."""
+    ended = answered = False
+    for place in range(len(kinds) - 1, -1, -1):
+        kind = kinds[place]
+        if kind == "user":
+            ended, answered = True, False
+        elif ended and kind in _WORK:
+            heights[place] = 0 if answered or kind != "assistant" else heights[place]
+            answered = answered or kind == "assistant"
+
+
+def line_of(blocks: Iterable[Block]) -> TurnBlock | None:
+    return next((block for block in blocks if isinstance(block, TurnBlock)), None)
+
+
+def is_open(fold: Fold | None) -> bool:
+    return fold is not None and fold is not Fold.CLOSED
