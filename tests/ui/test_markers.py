@@ -96,7 +96,7 @@ async def test_a_truncated_output_is_opened_whole(tmp_path: Path) -> None:
         view.transcript.focus()
         assert view.transcript.jump_to(results(stage)[0].id)
         await pilot.pause()
-        assert "open full (9,000 lines)" in stage.text()
+        assert "Output was cut, 9,000 lines · o whole" in stage.text()
         # The second press is on its way before the page is there.
         view.transcript.action_request("open")
         view.transcript.action_request("open")

@@ -139,12 +139,12 @@ def test_one_hidden_line_is_shown_instead_of_told() -> None:
 def test_a_very_long_row_takes_four_lines_of_a_part_and_a_very_long_body_ends_with_an_offer() -> None:
     assert len(list(body_lines(TextBody("x " * 5_000), 40, 6))) == 5
     *_, last = body_lines(TextBody("\n".join(map(str, range(5_000)))), 40)
-    assert row(last) == "  … 3,000 more lines · open full"
+    assert row(last) == "  … 3,000 more lines · o whole"
 
 
 def test_a_very_long_message_is_shown_in_part() -> None:
     block = only(UserEntry(parts=(TextPart(text="\n".join(map(str, range(100)))),)))
-    assert rows(block)[-1] == "  … 76 more lines"
+    assert rows(block)[-1] == "  … 76 more lines · o whole"
     block.cycle()
     assert len(rows(block)) == 100
 
