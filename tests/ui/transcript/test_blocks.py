@@ -87,7 +87,7 @@ def test_a_refused_call_tells_the_users_words_on_its_head() -> None:
 def test_a_command_shows_the_end_of_its_output_first() -> None:
     card = CardBlock(CALL, result("\n".join(map(str, range(50)))))
     assert card.fold is Fold.PART
-    assert rows(card)[1:] == ["  … 44 earlier lines", *(f"  {number}" for number in range(44, 50))]
+    assert rows(card)[1:] == ["  … 44 earlier lines · o whole", *(f"  {number}" for number in range(44, 50))]
     card.cycle()
     assert len(rows(card)) == 51
     card.cycle()
@@ -144,7 +144,7 @@ def test_a_very_long_row_takes_four_lines_of_a_part_and_a_very_long_body_ends_wi
 
 def test_a_very_long_message_is_shown_in_part() -> None:
     block = only(UserEntry(parts=(TextPart(text="\n".join(map(str, range(100)))),)))
-    assert rows(block)[-1] == "  … 76 more lines · o whole"
+    assert rows(block)[-1] == "  … 76 more lines"
     block.cycle()
     assert len(rows(block)) == 100
 

@@ -56,11 +56,11 @@ async def test_it_opens_at_the_end_and_loads_only_what_is_near() -> None:
 async def test_it_follows_what_is_added_until_the_user_scrolls_up() -> None:
     async with shown(list_source([answer(n, f"answer {n}") for n in range(1, 40)])) as view:
         await view.play(EntryAppended(answer(40, "the newest")))
-        assert view.screen()[-1] == "  the newest"
+        assert view.screen()[-1].split() == ["the", "newest", "f3", "copy"]
         view.pane.post_message(events.MouseScrollUp(view.pane, 5, 5, 0, -1, 0, False, False, False))
         await view.settled()
         before = view.screen()
-        assert before[-1] != "  the newest"
+        assert not before[-1].startswith("  the newest")
         await view.play(EntryAppended(answer(41, "unseen")))
         assert view.screen() == before
         assert view.pane.has_new
@@ -174,7 +174,8 @@ async def test_an_attempt_that_is_made_again_leaves_its_words_only_where_they_ar
         await view.play(RetryScheduled(1, 5, 2.0, "The connection broke.", kept=kept), RequestStarted(1, "m"))
         assert [row for row in view.screen() if row] == ["  You  question", *left]
         await view.play(AnswerDelta("whole"), EntryAppended(answer(3, "whole")))
-        assert [row for row in view.screen() if row] == ["  You  question", *left, "  whole"]
+        shown_rows = [row.removesuffix("f3 copy").rstrip() for row in view.screen() if row]
+        assert shown_rows == ["  You  question", *left, "  whole"]
 
 
 async def test_thousands_of_results_at_once_are_laid_out_once() -> None:
