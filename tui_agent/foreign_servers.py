@@ -3,12 +3,14 @@
 Sources: the programs' pages on MCP (Claude Code, Codex, OpenCode).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tui_agent.foreign_file import ForeignFile, read_foreign
 from tui_agent.lazy import dataclass
+from tui_agent.plugins import MANIFEST, Plugin
 
 Row = dict[str, Any]
 """A server in our words: command, args, env, url, headers, enabled, timeout, allow, deny."""
@@ -54,6 +56,15 @@ def servers_of_project(project: Path, folder: Path) -> Iterator[ForeignServer]:
         file = read_foreign(path, path.relative_to(project).as_posix(), project)
         if file is not None:
             yield from _servers(source, file, source.keys)
+
+
+def servers_of_plugins(plugins: Iterable[Plugin]) -> Iterator[ForeignServer]:
+    """Yield the servers of plugins, named ``PLUGIN_SERVER``."""
+    source = _of_user("Claude Code", MANIFEST, "mcpServers", _claude_row)
+    for plugin in plugins:
+        for file in plugin.servers():
+            for server in _servers(source, file, source.keys):
+                yield replace(server, name=f"{plugin.name}_{server.name}")
 
 
 def server_files(project: Path, folder: Path) -> Iterator[Path]:

@@ -19,7 +19,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(home / ".claude/CLAUDE.md", "mine @team.md")
     write(home / ".claude/team.md", "team")
     write(home / ".claude/settings.json", json.dumps({"permissions": {"deny": ["Bash(curl *)"]}, "statusLine": {}}))
-    write(home / ".claude/agents/sub/rev.md", "---\ndescription: d\npermissionMode: plan\n---\nbody")
+    write(home / ".claude/agents/sub/rev.md", "---\ndescription: d\nmemory: user\n---\nbody")
     write(home / ".claude.json", json.dumps({"mcpServers": {"m": {"command": "true"}}}))
     write(home / ".claude/output-styles/x.md", "style")
     write(home / ".codex/config.toml", 'model = "x"\n')
@@ -52,7 +52,7 @@ def test_each_thing_has_its_place_and_its_state(capsys: pytest.CaptureFixture[st
     assert found["Claude Code", "LEVEL"]["state"] == "waits until you trust the project"
     without = {key for key, row in found.items() if row["state"] == "no effect here"}
     assert without == {
-        ("Claude Code", "statusLine"), ("Claude Code", "permissionMode of rev"),
+        ("Claude Code", "statusLine"), ("Claude Code", "memory of rev"),
         ("Claude Code", "~/.claude/output-styles"),
         ("Codex", "model"), ("OpenCode", "fun"), ("Pi", "~/.pi/agent/settings.json"),
     }  # fmt: skip

@@ -165,7 +165,7 @@ def _spec(path: Path, files: FileCache, folder: Folder, problems: list[str]) -> 
     if steps and (not steps.isdigit() or int(steps) < 1):
         raise DocumentError(f"max-steps “{steps}” is not a number of steps")
     return AgentSpec(
-        name=name,
+        name=f"{folder.prefix}{name}",
         description=description,
         mode=cast("AgentMode", mode),
         prompt=document.body or None,

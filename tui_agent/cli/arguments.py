@@ -15,9 +15,9 @@ from tui_agent.version import __version__
 MODES = ("build", "auto-edit", "plan", "yolo")
 SUBCOMMANDS = (
     "sessions", "result", "tree", "context", "compact", "cost", "models", "login", "logout", "config", "mcp", "doctor",
-    "adopt", "acp", "schema", "completion",
+    "adopt", "plugin", "acp", "schema", "completion",
 )  # fmt: skip
-USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list"}
+USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list", "plugin": "list"}
 """The action of a subcommand that is given none."""
 RUN_LIMITS = ("max_steps", "max_cost", "max_tokens", "timeout")
 """Settings of the same names that hold for this run."""
@@ -42,6 +42,7 @@ commands:
   tui-agent acp                                serve an editor over standard input and output
   tui-agent doctor                             check the setup and show what is missing
   tui-agent adopt                              list files of other programs, and what of them counts here
+  tui-agent plugin list|add|remove             manage plugins in Claude Code's layout
   tui-agent schema                             print the JSON schema of the events of --json
   tui-agent completion SHELL                   print a completion script for bash, zsh or fish
 
@@ -324,6 +325,7 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     adopt.add_argument(
         "--with", dest="with_", action="append", default=[], metavar="GROUP", help="take back what was left out"
     )
+    _add_plugin(commands.add_parser("plugin", help="manage plugins in Claude Code's layout"))
     _add_acp(commands)
     commands.add_parser("schema", help="print the JSON schema of the lines that --json prints")
     completion = commands.add_parser("completion", help="print a completion script for a shell")
@@ -377,6 +379,17 @@ def _add_mcp(mcp: argparse.ArgumentParser) -> None:
     actions.add_parser("test", help="start a server, show what it offers and costs, and stop it").add_argument(
         "name", help=SERVER
     )
+
+
+def _add_plugin(plugin: argparse.ArgumentParser) -> None:
+    actions = plugin.add_subparsers(dest="action", required=True, parser_class=_Parser)
+    listing = actions.add_parser("list", help="list the plugins you added")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    add = actions.add_parser("add", help="show what a plugin brings along, and add it")
+    add.add_argument("source", metavar="FOLDER|GIT-URL", help="a plugin's folder, a marketplace's, or a git address")
+    add.add_argument("name", nargs="?", default="", help="the plugin of a marketplace")
+    add.add_argument("--yes", action="store_true", help="add it without asking")
+    actions.add_parser("remove", help="remove a plugin").add_argument("name", help="the plugin's name")
 
 
 def _add_login(commands: "argparse._SubParsersAction[_Parser]") -> None:

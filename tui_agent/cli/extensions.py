@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from tui_agent.agent.hooks.claude_hooks import claude_hook, settings_of
+from tui_agent.agent.hooks.claude_hooks import UnusableHook, claude_hook, hooks_in, settings_of
 from tui_agent.agent.hooks.hooks import CommandHook, LoadedHooks
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.knowledge.folders import Folders
@@ -22,9 +22,10 @@ from tui_agent.agent.mcp.settings import (
 from tui_agent.agent.programs.hooks import foreign_hooks
 from tui_agent.config import Config, ConfigError, config_path, load_config, read_table
 from tui_agent.files.own_git import find_project
-from tui_agent.foreign_servers import ForeignServer, servers_of_project, servers_of_user
+from tui_agent.foreign_servers import ForeignServer, servers_of_plugins, servers_of_project, servers_of_user
 from tui_agent.paths import config_dir, data_dir, log_dir
 from tui_agent.places import LeftOut
+from tui_agent.plugins import PLUGINS, ROOT_VARIABLE, PluginStore
 from tui_agent.processes.environment import SafeEnvironment, server_environment
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.trust import PinnedFiles, ProjectState, TrustStore, named_files, project_config, project_state
@@ -74,7 +75,8 @@ def is_trusted(cwd: Path) -> bool:
 def folders_of(cwd: Path, config: Config) -> Folders:
     """Return where files that guide the agent are looked for in a directory."""
     left_out = LeftOut(config.other_programs.leave_out)
-    return Folders(cwd, find_project(cwd), config_dir(), Path.home(), left_out)
+    plugins = tuple(PluginStore(data_dir() / PLUGINS).plugins())
+    return Folders(cwd, find_project(cwd), config_dir(), Path.home(), left_out, plugins)
 
 
 def _wanted(servers: Iterable[ForeignServer], left_out: LeftOut) -> Iterator[ForeignServer]:
@@ -144,17 +146,23 @@ class Extensions:
         project = find_project(cwd)
         trusted = self._trusts(cwd)
         left_out = LeftOut(config.other_programs.leave_out)
+        plugin_problems: list[str] = []
+        plugins = PluginStore(data_dir() / PLUGINS).plugins(plugin_problems)
         found = find_servers(
             config.mcp,
             project,
             trusted=trusted,
-            others=_wanted(servers_of_user(Path.home(), project), left_out),
+            others=(*_wanted(servers_of_user(Path.home(), project), left_out), *servers_of_plugins(plugins)),
             others_of_project=_wanted(servers_of_project(project, project), left_out) if trusted else (),
         )
         held = {spec.name: self._held_back(cwd, spec.command_line, spec.settings.sandboxed) for spec in found.specs}
         return FoundServers(
             tuple(spec for spec in found.specs if not held[spec.name]),
-            (*found.problems, *(f"The server {name} is not started: {why}" for name, why in held.items() if why)),
+            (
+                *found.problems,
+                *plugin_problems,
+                *(f"The server {name} is not started: {why}" for name, why in held.items() if why),
+            ),
         )
 
     def _held_back(self, cwd: Path, command: str, sandboxed: bool) -> str:  # noqa: FBT001 - of the settings
@@ -181,6 +189,13 @@ class Extensions:
         for found, of_project in foreign_hooks(cwd, Path.home(), left_out, trusted=self._trusts(cwd)):
             row = settings_of(found, sandboxed=of_project)
             handlers += (claude_hook(found, made) for made in self._hook(row, cwd, environment, problems))
+        for plugin in PluginStore(data_dir() / PLUGINS).plugins():
+            given = SafeEnvironment({**os.environ, ROOT_VARIABLE: str(plugin.root)}, config.sandbox.env)
+            for file in plugin.hooks():
+                usable = [hook for hook in hooks_in(file) if not isinstance(hook, UnusableHook)]
+                handlers += (
+                    claude_hook(hook, CommandHook(settings_of(hook, sandboxed=False), cwd, given)) for hook in usable
+                )
         return LoadedHooks(tuple(handlers), tuple(problems))
 
     def _hook(

@@ -108,7 +108,7 @@ def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None
         raise DocumentError("there is nothing below the front matter")
     hint = document.fields.get("argument-hint")  # [BRANCH] without quotes is a list to YAML
     return UserCommand(
-        name=":".join(parts),
+        name=f"{folder.prefix}{':'.join(parts)}",
         description=document.text("description") or " ".join(document.body.split())[:80],
         template=document.body,
         argument_hint=f"[{' '.join(map(str, hint))}]" if isinstance(hint, list) else document.text("argument-hint"),

@@ -2,12 +2,14 @@
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from tui_agent.files.inside import is_inside
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 from tui_agent.places import Kind, LeftOut, Place, places_of
+from tui_agent.plugins import Plugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,8 @@ class Folder:
     shown: str
     whose: str = ""
     of_project: bool = False
+    prefix: str = ""
+    """Stands before the names of what is in it: ``PLUGIN:``."""
 
     @property
     def origin(self) -> str:
@@ -42,6 +46,7 @@ class Folders:
     config: Path
     home: Path
     left_out: LeftOut = LeftOut()
+    plugins: tuple[Plugin, ...] = ()
 
     def places(self, kind: Kind) -> tuple[Place, ...]:
         """Return the places of a kind that count."""
@@ -87,7 +92,14 @@ class Folders:
         """Return the user's folders of a kind: the config directory's first, then those in their home."""
         places = [(self.config / kind, Place(kind))]
         places += [(self.home / place.home, place) for place in self.places(kind) if place.home]
-        return tuple(Folder(path, self.name(path), place.whose) for path, place in places)
+        own = [Folder(path, self.name(path), place.whose) for path, place in places]
+        return (*own, *self._of_plugins(kind))
+
+    def _of_plugins(self, kind: Kind) -> Iterator[Folder]:
+        if kind in {"skills", "commands", "agents"}:
+            for plugin in self.plugins:
+                for path in plugin.folders(kind):
+                    yield Folder(path, f"the plugin {plugin.name}", "Claude Code", prefix=f"{plugin.name}:")
 
     def name(self, path: Path) -> str:
         """Return a path as people and models read it: relative to the project, below ``~``, or absolute."""

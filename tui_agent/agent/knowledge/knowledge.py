@@ -109,7 +109,7 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
         return fill_in(text, given(arguments), replace(slots, variables=variables))
 
     return Skill(
-        name=name,
+        name=f"{folder.prefix}{name}",
         description=description[:DESCRIPTION_CHARS],
         folder=path.parent,
         body=body,

@@ -1,0 +1,278 @@
+"""Plugins in Claude Code's layout: folders with skills, commands, agents, hooks and servers.
+
+Each is copied into the data directory. A plugin acts as it was when the user added it: its files' digest is kept, and
+one that changed does not act. Source: Claude Code's reference of plugins.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tui_agent.errors import UserFacingError
+from tui_agent.files.atomic import write_atomically
+from tui_agent.foreign_file import ForeignFile, read_foreign
+from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.places import Kind
+
+PLUGINS = "plugins"
+"""Their directory in the data directory."""
+MANIFEST = ".claude-plugin/plugin.json"
+MARKETPLACE = ".claude-plugin/marketplace.json"
+ROOT_VARIABLE = "CLAUDE_PLUGIN_ROOT"
+MAX_FILES = 5_000
+MAX_BYTES = 50_000_000
+
+_REGISTRY = "plugins.json"
+_NAME = LazyPattern(r"[a-z0-9][a-z0-9_-]{0,63}")
+_KINDS: tuple[Kind, ...] = ("skills", "commands", "agents")
+_NOT_READ = {"lspServers": "language servers", "outputStyles": "output styles", "monitors": "monitors"}
+_FOLDERS_NOT_READ = {"output-styles": "output styles", "bin": "programs"}
+
+
+class PluginError(UserFacingError):
+    """A plugin can't be added or removed; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A plugin's folder, taken apart. ``unused`` are the parts that have no effect here."""
+
+    name: str
+    description: str
+    version: str
+    root: Path
+    manifest: Mapping[str, Any]
+    unused: tuple[str, ...] = ()
+
+    def folders(self, kind: Kind) -> list[Path]:
+        """Return its folders of a kind: the usual one, and those that the manifest names."""
+        named = self.manifest.get(kind)
+        listed = named if isinstance(named, list) else [named]
+        paths = [self.root / kind, *(self.root / str(name) for name in listed if isinstance(name, str))]
+        return [path for path in dict.fromkeys(map(_normal, paths)) if path.is_dir() and path.is_relative_to(self.root)]
+
+    def hooks(self) -> Iterator[ForeignFile]:
+        """Yield the files, or the part of the manifest, that hold its hooks."""
+        yield from self._tables("hooks", "hooks/hooks.json")
+
+    def servers(self) -> Iterator[ForeignFile]:
+        """Yield the files, or the part of the manifest, that hold its servers."""
+        yield from self._tables("mcpServers", ".mcp.json")
+
+    def brings(self) -> Iterator[tuple[str, str]]:
+        """Yield what it brings along, for the question before it is added: a kind and a name or effect."""
+        for kind in _KINDS:
+            for folder in self.folders(kind):
+                pattern = "*/SKILL.md" if kind == "skills" else "**/*.md"
+                for path in sorted(folder.glob(pattern)):
+                    yield kind.removesuffix("s"), path.parent.name if kind == "skills" else path.stem
+        for file in self.hooks():
+            for event, groups in file.section("hooks").items():
+                yield "hook", f"{event}: {'; '.join(_commands(groups))}"
+        for file in self.servers():
+            for name, row in file.section("mcpServers").items():
+                yield "MCP server", f"{name}: {_effect(row)}"
+        for text in self.unused:
+            yield "no effect here", text
+
+    def _tables(self, key: str, usual: str) -> Iterator[ForeignFile]:
+        given = self.manifest.get(key)
+        if isinstance(given, dict):
+            table = given if key in given else {key: given}
+            yield self._file(self.root / MANIFEST, table)
+        names = [usual, *([given] if isinstance(given, str) else [])]
+        for path in dict.fromkeys(_normal(self.root / name) for name in names):
+            file = read_foreign(path, f"{self.name}: {path.name}", self.root)
+            if file is not None:
+                table = file.table if key in file.table else {key: file.table}
+                yield self._file(path, table, file.text)
+
+    def _file(self, path: Path, table: Mapping[str, Any], text: str = "") -> ForeignFile:
+        return ForeignFile(
+            path=path,
+            shown=f"{self.name}: {path.name}",
+            of_project=False,
+            table=_replaced(table, self.root),
+            text=text,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A row of the registry."""
+
+    source: str
+    digest: str
+
+
+class PluginStore:
+    """The plugins that the user added, in a directory of the data directory."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    def installed(self) -> dict[str, Installed]:
+        try:
+            rows = json.loads((self._place / _REGISTRY).read_bytes())
+            return {name: Installed(str(row["source"]), str(row["digest"])) for name, row in rows.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}
+
+    def plugins(self, problems: list[str] | None = None) -> list[Plugin]:
+        """Return the plugins that may act; ``problems`` names the others."""
+        said = [] if problems is None else problems
+        found: list[Plugin] = []
+        for name, row in self.installed().items():
+            root = self._place / name
+            try:
+                is_same = digest_of(root) == row.digest
+                plugin = read_plugin(root)
+            except (PluginError, OSError) as error:
+                said.append(str(error))
+                continue
+            if is_same:
+                found.append(plugin)
+            else:
+                said.append(f"The plugin {name} is not as you added it: tui-agent plugin add {row.source}")
+        return found
+
+    def add(self, plugin: Plugin, source: str) -> None:
+        """Copy a plugin's files and let it act; one of the same name is replaced.
+
+        Raises:
+            PluginError: it leads out of its folder, or is too large.
+        """
+        digest_of(plugin.root)
+        target = self._place / plugin.name
+        self._place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        staged = self._place / f".{plugin.name}.new"
+        shutil.rmtree(staged, ignore_errors=True)
+        shutil.copytree(plugin.root, staged, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        shutil.rmtree(target, ignore_errors=True)
+        staged.rename(target)
+        rows = self.installed() | {plugin.name: Installed(source, digest_of(target))}
+        self._write(rows)
+
+    def remove(self, name: str) -> None:
+        """Remove a plugin; raises PluginError where there is none of that name."""
+        rows = self.installed()
+        if name not in rows:
+            raise PluginError(f"There is no plugin {name}. There are: {', '.join(sorted(rows)) or 'none'}.")
+        del rows[name]
+        self._write(rows)
+        shutil.rmtree(self._place / name, ignore_errors=True)
+
+    def _write(self, rows: Mapping[str, Installed]) -> None:
+        text = json.dumps({name: asdict(row) for name, row in sorted(rows.items())}, indent=1)
+        write_atomically(self._place / _REGISTRY, text.encode(), mode=0o600)
+
+
+def read_plugin(root: Path) -> Plugin:
+    """Take a plugin's folder apart.
+
+    Raises:
+        PluginError: it is none.
+    """
+    file = read_foreign(root / MANIFEST, MANIFEST, root)
+    if file is not None and file.problem:
+        raise PluginError(f"{root / MANIFEST} {file.problem}.")
+    manifest: Mapping[str, Any] = {} if file is None else file.table
+    name = str(manifest.get("name") or root.name).lower().replace(" ", "-").lstrip(".")
+    if not _NAME.fullmatch(name):
+        raise PluginError(f"“{name}” cannot be a plugin's name: lower-case letters, digits, hyphens and underscores.")
+    unused = [what for key, what in _NOT_READ.items() if key in manifest]
+    unused += [what for folder, what in _FOLDERS_NOT_READ.items() if (root / folder).is_dir()]
+    plugin = Plugin(
+        name=name,
+        description=str(manifest.get("description") or ""),
+        version=str(manifest.get("version") or ""),
+        root=root,
+        manifest=manifest,
+        unused=tuple(dict.fromkeys(unused)),
+    )
+    if file is None and not any(True for _row in plugin.brings()):
+        raise PluginError(
+            f"{root} is no plugin: it has neither {MANIFEST} nor skills, commands, agents, hooks or servers."
+        )
+    return plugin
+
+
+def market_of(root: Path) -> dict[str, Path | str]:
+    """Return a marketplace's plugins by name: folders in it, or an address that this program does not load."""
+    file = read_foreign(root / MARKETPLACE, MARKETPLACE, root)
+    if file is None or file.problem:
+        return {}
+    base = _normal(root / str(file.section("metadata").get("pluginRoot") or "."))
+    rows = file.table.get("plugins")
+    found: dict[str, Path | str] = {}
+    for row in rows if isinstance(rows, list) else ():
+        if not isinstance(row, dict):
+            continue
+        source = row.get("source")
+        path = _normal(base / source) if isinstance(source, str) else None
+        inside = path is not None and path.is_relative_to(root)
+        found[str(row.get("name"))] = path if path is not None and inside else json.dumps(source)
+    return found
+
+
+def digest_of(root: Path) -> str:
+    """Return a digest of a folder's names, modes and contents.
+
+    Raises:
+        PluginError: it is too large, or holds a link that leads out of it.
+    """
+    whole = hashlib.sha256()
+    count = 0
+    size = 0
+    for directory, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name != ".git")
+        for name in sorted(names):
+            path = Path(directory) / name
+            count += 1
+            if not path.resolve().is_relative_to(root.resolve()):
+                raise PluginError(f"{path} leads out of the plugin.")
+            status = path.stat()
+            if not stat.S_ISREG(status.st_mode):
+                raise PluginError(f"{path} is no regular file.")
+            size += status.st_size
+            if count > MAX_FILES or size > MAX_BYTES:
+                raise PluginError(f"{root} has more than {MAX_FILES:,} files or {MAX_BYTES // 1_000_000} MB.")
+            shown = path.relative_to(root).as_posix().encode("utf-8", "surrogateescape")
+            whole.update(b"%d %s %d %d " % (len(shown), shown, status.st_size, status.st_mode & 0o111))
+            whole.update(path.read_bytes())
+    return whole.hexdigest()
+
+
+def _normal(path: Path) -> Path:
+    return Path(os.path.normpath(path))
+
+
+def _replaced(value: Any, root: Path) -> Any:
+    """Return a table in which the plugin's own directory stands for its variable."""
+    if isinstance(value, dict):
+        return {key: _replaced(item, root) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item, root) for item in value]
+    return value.replace(f"${{{ROOT_VARIABLE}}}", str(root)) if isinstance(value, str) else value
+
+
+def _commands(groups: Any) -> Iterator[str]:
+    for group in groups if isinstance(groups, list) else ():
+        hooks = group.get("hooks") if isinstance(group, dict) else None
+        for hook in hooks if isinstance(hooks, list) else ():
+            if isinstance(hook, dict):
+                yield f"runs {hook.get('command') or hook.get('type')}"
+
+
+def _effect(row: Any) -> str:
+    if not isinstance(row, dict):
+        return "cannot be read"
+    if row.get("url"):
+        return f"connects to {row['url']}"
+    return f"runs {' '.join(map(str, [row.get('command', ''), *row.get('args', [])]))}"
