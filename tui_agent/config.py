@@ -170,6 +170,9 @@ class Config(BaseModel):
 
     model: str | None = Field(default=None, description="The model, as provider/name.")
     small_model: str | None = Field(default=None, description="A cheap model for titles and summaries.")
+    fallback_models: tuple[str, ...] = Field(
+        default=(), description="Models that stand in, in order, when the model is overloaded, out of quota or gone."
+    )
     effort: Effort | None = Field(
         default=None, description="How much models think; unset: each model's default. A missing level is lowered."
     )

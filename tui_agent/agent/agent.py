@@ -192,6 +192,11 @@ class Agent:
         return self.context.model
 
     @property
+    def stands_in_for(self) -> str | None:
+        """The model that the user chose, where another stands in for it."""
+        return self.context.stands_in_for
+
+    @property
     def effort(self) -> EffortInForce:
         return self.context.effort
 

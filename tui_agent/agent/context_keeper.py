@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tui_agent.agent.attachments import LOOKED_AT, files_back, room_for_files
 from tui_agent.agent.channel import EventChannel, Journal
 from tui_agent.agent.events import CacheMissed, Notice
+from tui_agent.agent.fallback import Availability, stands_in_for
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.prompt_head import Head
@@ -115,6 +116,7 @@ class ContextKeeper:
         self._doubted: set[str] = set()
         self._told_of_effort: set[str] = set()
         self._known_meter: Meter | None = None
+        self._availability = Availability()
         self._first_mode = mode
         self._first_effort = effort
         self.model = model
@@ -332,6 +334,43 @@ class ContextKeeper:
             directory.learn_window(self.model, window, named=False)
             text = f"{self.model} refused about {size:,} tokens and named no window: until the program ends, {window:,}"
             self._channel.emit(Notice(f"{text} are taken for it.", "warning"))
+
+    async def fall_back(self, error: ModelError) -> bool:
+        """Have the next of the fallback models stand in for one that failed; returns whether there is one.
+
+        Not where part of an answer was shown: another model would begin it again.
+        """
+        path = self._session.active_path()
+        shown = newest_message(path)
+        if isinstance(shown, AssistantEntry) and (shown.text or shown.tool_calls):
+            return False
+        now = self._ports.clock()
+        failed, chosen = self.model, self.stands_in_for or self.model
+        reason = self._availability.note(failed, error, now)
+        model = self._availability.first_of((chosen, *self._ports.fallback_models), now) if reason else None
+        if model is None:
+            return False
+        self._use(model, chosen)
+        self._channel.emit(Notice(f"{failed} {reason}: {model} stands in for {chosen}.", "warning"))
+        await self.warm()
+        await self.make_room()
+        return True
+
+    def return_to_chosen(self) -> None:
+        """Use the model that the user chose again, once it may work."""
+        chosen = self.stands_in_for
+        if chosen is not None and self._availability.is_back(chosen, self._ports.clock()):
+            self._use(chosen, chosen)
+            self._channel.emit(Notice(f"{chosen} is tried again."))
+
+    @property
+    def stands_in_for(self) -> str | None:
+        """The model that the user chose, where another stands in for it."""
+        return stands_in_for(self._session.active_path())
+
+    def _use(self, model: str, chosen: str) -> None:
+        self._journal.append(ModelChangeEntry(model=model, stands_in_for=chosen if model != chosen else None))
+        self.model = model
 
     async def compact(
         self,

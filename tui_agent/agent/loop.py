@@ -135,6 +135,7 @@ class Loop:
                 return ended
 
     async def _work(self) -> RunEnded:
+        self.context.return_to_chosen()
         await self.context.warm()
         await self.context.head.gather_tools(self.context.model, self.context.mode)
         self.answerer.save_unsaved()
@@ -222,7 +223,7 @@ class Loop:
             except ModelError as error:
                 if error.kind is ErrorKind.CONTEXT_OVERFLOW:
                     await self.context.after_overflow(error)
-                else:
+                elif not await self.context.fall_back(error):
                     raise
             else:
                 self.context.answered(answer)

@@ -58,6 +58,8 @@ class Adjustable:
     """Calls of one answer that run side by side, where they may."""
     small_model: str | None = None
     """A cheap model for titles; None is the conversation's."""
+    fallback_models: tuple[str, ...] = ()
+    """Models that stand in, in order, when the chosen one can't be used."""
     sandbox: Sandbox | None = None
     """The sandbox of the model's commands."""
     preset_effort: Callable[[str], Effort | None] = lambda _model: None

@@ -75,7 +75,8 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     yield _row("directory", short_path(info.cwd))
     yield ""
     yield Heading("Agent")
-    yield _row("model", one_line(agent.model, 80))
+    chosen = f" for {agent.stands_in_for}, which can't be used for now" if agent.stands_in_for else ""
+    yield _row("model", one_line(f"{agent.model}{chosen}", 120))
     for line in agent.ports.directory.adaptations(agent.model):
         yield _row("", f"{line}: the provider refused otherwise (tui-agent models --forget {agent.model})")
     yield _row("effort", agent.effort.level or "left to the model")

@@ -20,7 +20,7 @@ from tui_agent.config import (
 )
 from tui_agent.model.providers import PROVIDERS
 
-MODEL_KEYS = frozenset({"model", "small_model", "compaction.model"})
+MODEL_KEYS = frozenset({"model", "small_model", "fallback_models", "compaction.model"})
 """Settings that name a model."""
 
 
@@ -32,11 +32,11 @@ def require_sense(key: str, value: object) -> str:
         RuleError: it is a permission rule that says nothing.
     """
     if key in MODEL_KEYS:
-        model = str(value)
+        models = value if isinstance(value, list | tuple) else [value]
         config = load_config().config
         from tui_agent.cli.models import catalog_of
 
-        warning = catalog_of(config).require(model)
+        warning = " ".join(filter(None, (catalog_of(config).require(str(model)) for model in models)))
         return f"{warning} It is saved all the same: the provider may know it." if warning else ""
     table, *names = split_key(key)
     if table == "permissions":

@@ -346,6 +346,7 @@ class Wiring:
             diagnostics=config.diagnostics,
             parallel_calls=config.parallel_calls,
             small_model=config.small_model,
+            fallback_models=config.fallback_models,
             sandbox=sandbox,
             preset_effort=config.preset_effort,
         )

@@ -674,6 +674,13 @@ class ModelChangeEntry(EntryBase):
 
     kind: Literal["model_change"] = "model_change"
     model: str
+    stands_in_for: str | None = Field(default=None, exclude_if=lambda model: model is None)
+    """The model that the user chose, which can't be used for now."""
+
+    @property
+    def told(self) -> str:
+        """The change as people read it."""
+        return f"{self.model}, standing in for {self.stands_in_for}" if self.stands_in_for else self.model
 
 
 class EffortChangeEntry(EntryBase):

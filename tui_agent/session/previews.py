@@ -67,7 +67,7 @@ def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
         case ContextEditEntry():
             return entry.note or f"{entry.action} #{entry.target}"
         case ModelChangeEntry():
-            return entry.model
+            return entry.told
         case EffortChangeEntry():
             return entry.level
         case ModeChangeEntry():

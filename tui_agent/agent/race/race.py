@@ -382,6 +382,8 @@ class Race:
             stands_for=main.ports.project,
             checkpoints=_outside(main.ports.checkpoints, copy.root),
             copies=None,
+            # A race compares the models that were chosen.
+            fallback_models=(),
             editor=None,
             titles=False,
             check=None,

@@ -96,7 +96,7 @@ def marker_of(entry: Entry) -> str | None:  # noqa: PLR0911 - one arm per kind
         case ContextEditEntry():
             return f"#{entry.target} {_EDITS.get(entry.action, entry.note)}"
         case ModelChangeEntry():
-            return f"Model: {entry.model}"
+            return f"Model: {entry.told}"
         case EffortChangeEntry():
             return f"Effort: {entry.level}"
         case ModeChangeEntry():

@@ -282,6 +282,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         self.header.directory = short_path(info.cwd)
         if self.status.model != agent.model:
             self.attachments.look_again()
+        self.status.stands_in_for = agent.stands_in_for or ""
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
         self.status.effort = agent.effort.level or ""
         reading = gauge_reading(agent, self.clock())

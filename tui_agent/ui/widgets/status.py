@@ -62,6 +62,8 @@ class StatusLine(Widget):
 
     mode: reactive[str] = reactive("")
     model: reactive[str] = reactive("")
+    stands_in_for: reactive[str] = reactive("")
+    """The model that was chosen, where another stands in for it."""
     effort: reactive[str] = reactive("")
     """How much the model is asked to think; empty when that is left to it."""
     leaf: reactive[int | None] = reactive(None)
@@ -122,6 +124,8 @@ class StatusLine(Widget):
     def _left(self) -> Content:
         now = "" if self.told_elsewhere else describe(self.state, self._clock())
         model = f"{short_model(self.model)} ({self.effort})" if self.effort else short_model(self.model)
+        if self.stands_in_for:
+            model = f"{model} for {short_model(self.stands_in_for)}"
         facts = [one_line(self.mode, 12), model]
         if self.leaf is not None and self.size.width >= 70:
             facts.append(f"#{self.leaf}")

@@ -126,7 +126,7 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
             text = f"#{entry.target} {done}"
             return [MarkerBlock("context_edit", text, rule="marker", actions=("undo", "jump"))]
         case ModelChangeEntry():
-            return [MarkerBlock("model_change", f"Model: {entry.model}", rule="marker")]
+            return [MarkerBlock("model_change", f"Model: {entry.told}", rule="marker")]
         case EffortChangeEntry():
             return [MarkerBlock("effort_change", f"Effort: {entry.level}", rule="marker")]
         case ModeChangeEntry():
