@@ -84,7 +84,7 @@ class Plugin:
     def _tables(self, key: str, usual: str) -> Iterator[ForeignFile]:
         given = self.manifest.get(key)
         if isinstance(given, dict):
-            table = given if key in given else {key: given}
+            table: Mapping[str, Any] = given if key in given else {key: given}
             yield self._file(self.root / MANIFEST, table)
         names = [usual, *([given] if isinstance(given, str) else [])]
         for path in dict.fromkeys(_normal(self.root / name) for name in names):
