@@ -15,6 +15,7 @@ from tui_agent.agent.permissions import (
     RuleError,
     decide,
     decide_in_mode,
+    denied_file,
     next_mode,
     parse_rule,
     reason_for,
@@ -252,3 +253,16 @@ def test_in_a_sandbox_what_cannot_be_told_from_a_denied_command_asks(project: Pa
 
 def test_the_corpus_is_large() -> None:
     assert len(set(ATTEMPTS)) == len(ATTEMPTS) >= 500
+
+
+@pytest.mark.parametrize(
+    ("text", "denied"),
+    [
+        ("cat secrets/a.txt", True), ("head -n1 ./secrets/../secrets/b", True), ("grep x <secrets/a.txt", True),
+        ("cp --from=secrets/a.txt /tmp", True), ("cat /srv/app/secrets/a.txt", True), ("cat src/secrets.py", False),
+        ("ls", False),
+    ],
+)  # fmt: skip
+def test_a_file_that_may_not_be_read_may_not_be_named_in_a_command_either(text: str, denied: bool) -> None:
+    rules = (Rule("read", "/secrets/**", Action.DENY, "other", "gitignore"), Rule("read", "*", Action.DENY, "user"))
+    assert (denied_file(text, rules, Path("/srv/app"), Path("/srv/app")) is not None) is denied

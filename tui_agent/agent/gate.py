@@ -17,6 +17,7 @@ from tui_agent.agent.permissions import (
     Mode,
     Rule,
     decide_in_mode,
+    denied_file,
     edited,
     in_words,
     is_named,
@@ -202,6 +203,10 @@ class Gate:
                 return PLAN_REFUSAL
             if rule.action is Action.DENY:
                 return _denied(rule)
+            if need.permission is Permission.BASH:
+                named = denied_file(need.pattern, self.rules(), self._ports.project, self._ports.cwd)
+                if named is not None:
+                    return _denied(named)
             if rule.action is Action.ASK:
                 asked.append((need, rule))
         return asked

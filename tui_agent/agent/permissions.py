@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from tui_agent.files.sensitive import is_sensitive, rules_programs
 from tui_agent.lazy import dataclass
-from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.permission import Permission, PermissionNeed, rule_path
 from tui_agent.sandbox.view import Grants, View, Writes
 from tui_agent.tools.registry import BUILTIN
 
@@ -224,6 +224,7 @@ def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> 
 
 # -- asking the rules ----------------------------------------------------------------------------------------
 
+_WORDS_OF_COMMAND = re.compile(r"[^\s'\"=;|&<>()$`]+")
 _SUBCOMMAND = re.compile(r"[A-Za-z][\w-]*")
 _NOBODY = Rule("*", "*", Action.ASK)
 
@@ -245,6 +246,23 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
     if winner.action is Action.ASK and winner.source == "default" and is_contained(need, rules):
         return Rule(need.permission.value, "*", Action.ALLOW)
     return winner
+
+
+def denied_file(command: str, rules: Iterable[Rule], project: Path, cwd: Path) -> Rule | None:
+    """Return the rule that forbids to read a file which a command names; None where there is none.
+
+    Files that a command reaches without naming them are for the sandbox.
+    """
+    denials = [rule for rule in rules if rule.action is Action.DENY and rule.permission == Permission.READ.value]
+    if not denials:
+        return None
+    for word in dict.fromkeys(_WORDS_OF_COMMAND.findall(command)):
+        path = Path(os.path.normpath(cwd / word))
+        need = PermissionNeed(Permission.READ, rule_path(path, project))
+        for rule in denials:
+            if rule.pattern != "*" and rule.matches(need):
+                return rule
+    return None
 
 
 def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
