@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tui_agent.editing import diffs as module
 from tui_agent.editing.diffs import BoundedMatcher, diff_texts
-from tui_agent.files.globs import compile_glob, name_glob, split_glob
+from tui_agent.files.globs import compile_glob, name_globs, split_glob
 from tui_agent.text_files.lines import lines_of
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "c", "d\r", "e"]), max_size=30).map("\n".join)
@@ -72,25 +72,31 @@ def test_a_huge_diff_is_cut_but_counted(monkeypatch: pytest.MonkeyPatch) -> None
         ("[a-c].py", "b.py", True),
         ("a+b(1).py", "a+b(1).py", True),
         ("src/", "src", True),
+        ("app/[id]/page.tsx", "app/[id]/page.tsx", True),
+        ("app/[id]/page.tsx", "app/i/page.tsx", True),
+        ("app/[...slug]/*.tsx", "app/[...slug]/page.tsx", True),
+        ("app/\\[id\\]/page.tsx", "app/[id]/page.tsx", True),
+        ("(group)/+page.svelte", "(group)/+page.svelte", True),
+        ("{id}.json", "{id}.json", True),
+        ("{a,b}.json", "{a,b}.json", True),
+        ("{a", "x/{a", True),
+        ("[a", "[a", True),
+        ("[z-a]", "[z-a]", True),
+        ("[!x]/y", "[!x]/y", True),
     ],
 )
 def test_globs(pattern: str, path: str, *, matches: bool) -> None:
     assert (compile_glob(pattern).fullmatch(path) is not None) is matches
 
 
-@pytest.mark.parametrize("pattern", ["{a", "[a"])
-def test_malformed_globs(pattern: str) -> None:
-    with pytest.raises(ValueError, match="never closed"):
-        compile_glob(pattern)
-
-
 def test_parts_of_globs() -> None:
     assert split_glob("src/a/**/*.py") == ("src/a", "**/*.py")
     assert split_glob("/etc/*.conf") == ("/etc", "*.conf")
     assert split_glob("**/x") == ("", "**/x")
-    assert (name_glob("**/*.py"), name_glob("*.{a,b}"), name_glob("x/*.py"), name_glob("**")) == (
-        "*.py", "*.{a,b}", None, None,
-    )  # fmt: skip
+    assert name_globs("**/*.py") == ("*.py",)
+    assert name_globs("*.{a,b}") == ("*.{a,b}", "*.[{]a,b[}]")
+    assert name_globs("a b.py") == ("a*b.py",)
+    assert [name_globs(other) for other in ("x/*.py", "**", "[a].py", "{a", "é")] == [()] * 5
 
 
 @pytest.mark.timeout(60)

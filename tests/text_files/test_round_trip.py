@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.thoroughness import examples
@@ -59,6 +59,7 @@ async def changed(data: bytes, new: str) -> tuple[bytes, list[str], str]:
 @given(before=BYTES, after=BYTES, new=NEW)
 def test_bytes_outside_an_edit_are_as_they_were(before: bytes, after: bytes, new: str) -> None:
     data = before + MARK.encode() + after
+    assume(not data.startswith((b"GIF8", b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"RIFF")))
     now, answer, again = asyncio.run(changed(data, new))
     if not answer:
         assert now == data

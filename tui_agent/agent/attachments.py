@@ -24,6 +24,7 @@ from tui_agent.session.entries import Entry, FilePart, TextPart, ToolResultEntry
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.session import Session
 from tui_agent.text_files.lines import numbered
+from tui_agent.text_files.names import AlikeError, as_on_disk
 from tui_agent.text_files.reading import encoding_of, read_start, read_window, without_secrets
 from tui_agent.tools.outputs import image_part
 from tui_agent.tools.registry import tool_traits
@@ -105,8 +106,8 @@ async def load_message(
         elif part is not None:
             files.append(_stored(part, put_blob))
         elif not mention.in_code:
-            exists = await asyncio.to_thread(is_there, _path(mention.written, cwd))
-            missing.setdefault("it can't be read" if exists else "there is no such file", []).append(mention.written)
+            reason = await asyncio.to_thread(_why_missing, mention.written, cwd)
+            missing.setdefault(reason, []).append(mention.written)
     entries = [part for number in entry_mentions(source) if (part := _entry(number, session)) is not None]
     problems = [
         f"Not attached, {why}: {', '.join(names)}."
@@ -148,7 +149,19 @@ def _read(mention: FileMention, cwd: Path) -> FilePart | _Image | None:
 
 
 def _path(name: str, cwd: Path) -> Path:
-    return cwd / at_home(name)
+    """Return the path that a mention names; of several names alike none is taken."""
+    try:
+        return as_on_disk(cwd / at_home(name))
+    except AlikeError:
+        return cwd / at_home(name)
+
+
+def _why_missing(name: str, cwd: Path) -> str:
+    try:
+        exists = is_there(as_on_disk(cwd / at_home(name)))
+    except AlikeError as error:
+        return str(error)
+    return "it can't be read" if exists else "there is no such file"
 
 
 def _file(name: str, path: Path) -> FilePart | _Image:

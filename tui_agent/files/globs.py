@@ -3,6 +3,9 @@
 ``*`` and ``?`` stay within one name, ``**`` crosses directories, ``{a,b}`` is either, ``[abc]`` and ``[!abc]`` are
 classes. A pattern without a slash matches a file's name at any depth; one with a slash, be it only in front, matches
 the whole path.
+
+A pattern is first what it says: brackets and braces also match themselves, because frameworks name files so
+(``app/[id]/page.tsx``).
 """
 
 import re
@@ -11,15 +14,13 @@ from pathlib import PurePosixPath
 
 _MAGIC = frozenset("*?[{")
 _WILD = (("**/", "(?:.*/)?"), ("**", ".*"), ("*", "[^/]*"), ("?", "[^/]"))
+_MAX_BRACES = 6
+"""Braces within braces beyond which they are only what they say: each is tried in two ways."""
 
 
 @lru_cache(maxsize=256)
 def compile_glob(pattern: str) -> re.Pattern[str]:
-    """Return a pattern to ``fullmatch`` relative paths with.
-
-    Raises:
-        ValueError: a class or a brace is never closed.
-    """
+    """Return a pattern to ``fullmatch`` relative paths with."""
     pattern = pattern.removeprefix("./").rstrip("/")
     anchored = "/" in pattern
     body = _translate(pattern.lstrip("/"))
@@ -28,6 +29,11 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
 
 def has_magic(pattern: str) -> bool:
     return not _MAGIC.isdisjoint(pattern)
+
+
+def is_open(pattern: str) -> bool:
+    """Return whether a bracket or brace of a pattern is never closed, and so only means itself."""
+    return pattern.count("{") > pattern.count("}") or pattern.count("[") > pattern.count("]")
 
 
 def split_glob(pattern: str) -> tuple[str, str]:
@@ -40,38 +46,77 @@ def split_glob(pattern: str) -> tuple[str, str]:
     return base, "/".join(parts[literal:])
 
 
-def name_glob(pattern: str) -> str | None:
-    """Return the glob on file names that the pattern amounts to, or None when directories matter too."""
+def name_globs(pattern: str) -> tuple[str, ...]:
+    """Return globs for ripgrep on file names that together take what the pattern takes, and perhaps more.
+
+    None where directories matter too, or where its rules are others than ours.
+    """
     rest = pattern.removeprefix("./").removeprefix("**/")
-    return rest if rest and "/" not in rest and "**" not in rest else None
+    if not rest or "/" in rest or "**" in rest or "[" in rest or "\\" in rest or not rest.isascii():
+        return ()
+    # Another kind of space, of several bytes, may stand in the file's name.
+    rest = re.sub(r"\s", "*", rest)
+    if "{" not in rest and "}" not in rest:
+        return (rest,)
+    as_written = re.sub(r"[{}]", r"[\g<0>]", rest)
+    is_closed = re.fullmatch(r"[^{}]*(?:\{[^{}]+\}[^{}]*)*", rest)
+    return (rest, as_written) if is_closed else ()
 
 
-def _translate(pattern: str) -> str:
+def _translate(pattern: str, depth: int = 0) -> str:
     out: list[str] = []
-    depth = position = 0
+    position = 0
     while position < len(pattern):
-        character = pattern[position]
-        token, piece = next((row for row in _WILD if pattern.startswith(row[0], position)), (character, ""))
-        position += len(token)
-        if character == "[":
-            piece, position = _character_class(pattern, position - 1)
-        elif character == "{":
-            piece, depth = "(?:", depth + 1
-        elif depth and character == "}":
-            piece, depth = ")", depth - 1
-        elif not piece:
-            piece = "|" if depth and character == "," else re.escape(character)
+        piece, position = _piece(pattern, position, depth)
         out.append(piece)
-    if depth:
-        raise ValueError("a { is never closed")
     return "".join(out)
+
+
+def _piece(pattern: str, position: int, depth: int) -> tuple[str, int]:
+    """Return the expression for what stands at a position, and where the next begins."""
+    wild = next((row for row in _WILD if pattern.startswith(row[0], position)), None)
+    if wild is not None:
+        return wild[1], position + len(wild[0])
+    character = pattern[position]
+    if character == "[":
+        return _character_class(pattern, position)
+    if character == "{" and depth < _MAX_BRACES:
+        return _braces(pattern, position, depth)
+    following = pattern[position + 1 : position + 2]
+    if character == "\\" and following and following in "*?[]{}()":
+        return rf"(?:\\)?{re.escape(following)}", position + 2
+    return re.escape(character), position + 1
 
 
 def _character_class(pattern: str, start: int) -> tuple[str, int]:
     first = start + 2 if pattern[start + 1 : start + 2] in {"!", "^"} else start + 1
     end = pattern.find("]", first + 1)
     if end < 0:
-        raise ValueError("a [ is never closed")
+        return re.escape("["), start + 1
     negated = "^" if first == start + 2 else ""
     members = pattern[first:end].replace("\\", "\\\\").replace("[", "\\[").replace("^", "\\^")
-    return f"(?!/)[{negated}{members}]", end + 1
+    either = f"(?:{re.escape(pattern[start : end + 1])}|(?!/)[{negated}{members}])"
+    try:
+        re.compile(either)
+    except re.error:  # a range that goes backwards
+        either = re.escape(pattern[start : end + 1])
+    return either, end + 1
+
+
+def _braces(pattern: str, start: int, depth: int) -> tuple[str, int]:
+    choices: list[str] = []
+    nested = 0
+    begin = start + 1
+    for position in range(start + 1, len(pattern)):
+        character = pattern[position]
+        if character == "{":
+            nested += 1
+        elif character == "}" and nested:
+            nested -= 1
+        elif not nested and character in ",}":
+            choices.append(_translate(pattern[begin:position], depth + 1))
+            begin = position + 1
+        if begin == position + 1 and character == "}":
+            as_written = _translate(pattern[start + 1 : position], depth + 1)
+            return f"(?:{'|'.join(choices)}|\\{{{as_written}\\}})", position + 1
+    return re.escape("{"), start + 1

@@ -46,14 +46,17 @@ class Search:
 LineSink = Callable[[list[bytes]], None]
 
 
-async def list_files(directory: Path, sink: LineSink) -> Search:
-    """Have ripgrep list the files it would search, relative to the directory; raises as `run_ripgrep`."""
+async def list_files(directory: Path, sink: LineSink, arguments: Sequence[str] = ("--files",)) -> Search:
+    """Have ripgrep list the files it would search, relative to the directory; raises as `run_ripgrep`.
+
+    With other ``arguments`` it lists other files, such as those with a match.
+    """
 
     def plain(names: list[bytes]) -> None:
         sink([name.removeprefix(b"./") for name in names])
 
     # A name may hold a line break.
-    return await run_ripgrep(["--files", "--null", "./"], directory, plain, end=b"\0")
+    return await run_ripgrep([*arguments, "--null", "./"], directory, plain, end=b"\0")
 
 
 async def shared_files(root: Path, most: int | None = None) -> list[str]:

@@ -1,6 +1,5 @@
 """The encoding that ``.editorconfig`` files declare for a path (https://spec.editorconfig.org)."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,7 +25,7 @@ def declared_charset(path: Path) -> str:
         is_root, charset = False, ""
         for glob, key, value in _values(user_text(data)):
             is_root |= not glob and key == "root" and value == "true"
-            if key == "charset" and glob and _matches(glob, path.relative_to(folder).as_posix()):
+            if key == "charset" and glob and compile_glob(glob).fullmatch(path.relative_to(folder).as_posix()):
                 charset = value
         if charset or is_root:
             return "" if charset == "unset" else charset
@@ -44,10 +43,3 @@ def _values(text: str) -> Iterator[tuple[str, str, str]]:
             glob = found["glob"]
         else:
             yield glob, found["key"].lower(), found["value"].lower()
-
-
-def _matches(glob: str, path: str) -> bool:
-    try:
-        return compile_glob(glob).fullmatch(path) is not None
-    except (ValueError, re.error):
-        return False

@@ -26,7 +26,8 @@ _BOMS = (
 _WIDE = frozenset({"utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"})
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
 _CONTROL_SHARE = 0.02
-"""A file that is not UTF-8 and has a larger share of control characters is binary."""
+_FEW_CONTROLS = 8
+"""A file that is not UTF-8 and has more control characters, and a larger share of them, is binary."""
 
 _COMMENT = LazyPattern(rb"(?:[ \t\f]*#|.{0,40}-\*-|.{0,20}vim?:).{0,200}?coding[:=][ \t]*([-\w.]+)")
 _XML = LazyPattern(rb"\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([-\w.:]+)")
@@ -52,6 +53,16 @@ _EVIDENCE_BYTES = 8_192
 _SHORT_EVIDENCE = 512
 _SUPERSETS = {"shift_jis": "cp932", "gb2312": "gbk", "euc_kr": "cp949", "ks_c_5601-1987": "cp949"}
 """What declared names mean in practice, as in browsers."""
+_WEB_NAMES = {
+    **{name: name for name in ("euc-jp", "gb18030", "gbk", "big5", "koi8-r", "koi8-u")},
+    "cp932": "shift_jis",
+    "cp949": "euc-kr",
+    "cp866": "ibm866",
+    "mac-roman": "macintosh",
+    "utf-16-le": "utf-16le",
+    "utf-16-be": "utf-16be",
+    "iso2022-jp": "iso-2022-jp",
+}
 _ALWAYS_ASCII = "\t\n az09AZ{}"
 _GUESSED = (
     *("cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1251", "koi8_r", "cp866", "cp1250", "iso8859_2", "cp1253"),
@@ -98,6 +109,14 @@ class Encoding:
         return self.bom + text.encode(self.name, self._errors)
 
     @property
+    def web_name(self) -> str:
+        """Name by which ripgrep and browsers know the encoding, "" for none."""
+        name = self.name.replace("_", "-")
+        if name.startswith("cp125"):
+            return f"windows-{name.removeprefix('cp')}"
+        return _WEB_NAMES.get(name, name.replace("iso8859", "iso-8859") if name.startswith("iso8859") else "")
+
+    @property
     def _errors(self) -> str:
         return "surrogatepass" if self.is_wide else "surrogateescape"
 
@@ -136,7 +155,7 @@ def _detect_beyond_ascii(data: bytes, named: str, *, whole: bool) -> Encoding | 
     if _decodes(data, "utf-8", whole=whole):
         return UTF_8
     controls = len(data) - len(data.translate(None, _CONTROLS))
-    if controls > len(data) * _CONTROL_SHARE:
+    if controls > max(len(data) * _CONTROL_SHARE, _FEW_CONTROLS):
         return None
     text = data.decode("utf-8", "surrogateescape")
     is_mostly_utf_8 = len(_NOT_ASCII.findall(text)) >= len(_ODD.findall(text))

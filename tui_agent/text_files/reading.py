@@ -48,17 +48,17 @@ class TextFile:
             ) from None
         if not self._is_read_as(text, data):
             raise ToolError(
-                f"{shown} is {name}, and would be taken for another encoding with this change. Nothing was changed; "
+                f"{shown} is {name}, and would not be read as that with this change. Nothing was changed; "
                 "convert the file with bash (iconv) first."
             )
         return data
 
     def _is_read_as(self, text: str, data: bytes) -> bool:
         """Return whether the bytes of a changed file are still taken for the text."""
-        if self.encoding.bom or self.encoding == UTF_8:
-            return True
         encoding = detect(data, declared=self.charset)
-        return encoding is not None and encoding.decode(data) == text
+        if encoding is None:
+            return not self.text
+        return bool(self.encoding.bom) or self.encoding == UTF_8 or encoding.decode(data) == text
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +170,18 @@ def window_of(text: str, wanted: range, line_chars: int) -> Window:
     """Return the wanted lines of a text; arguments as of `read_window`."""
     data = text.encode("utf-8", "surrogatepass")
     return _cut_out(io.BytesIO(data), UTF_8, wanted, line_chars, len(data))
+
+
+def line_text(data: bytes, path: Path) -> str:
+    """Return the text of a line of a file, or of its beginning, with U+FFFD for bytes that are not text."""
+    text = UTF_8.decode(data)
+    if odd_bytes_shown(text) == text:
+        return text
+    try:
+        encoding = encoding_of(path)
+    except OSError:
+        encoding = None
+    return odd_bytes_shown((encoding or UTF_8).decode_start(data))
 
 
 def without_secrets(window: Window, path: Path, line_chars: int) -> Window:

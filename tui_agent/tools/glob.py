@@ -4,15 +4,16 @@ import asyncio
 from functools import partial
 from pathlib import Path
 
-from tui_agent.files.globs import has_magic
+from tui_agent.files.globs import is_open
 from tui_agent.files.ripgrep import shared_files
+from tui_agent.files.unseen import unseen_files
 from tui_agent.path_checks import is_directory
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import NARROWER, Output, counted, finish
-from tui_agent.tools.searching import check_exists, scope_needs, scope_of
+from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
 
 MAX_FILES = 100
 """Files that are shown."""
@@ -55,11 +56,7 @@ class GlobTool(Tool[GlobInput]):
         newest = await asyncio.to_thread(_newest_first, scope.directory, found)
         shown = list(map(scope.shown, newest))
 
-        nothing = "No files match. Files that git ignores are left out."
-        plain = scope.glob.strip("/")
-        if plain and not has_magic(plain) and is_directory(scope.directory / plain):
-            name = scope.shown(plain)
-            nothing = f"No files match: {name} is a directory. For what is in it use {name}/**."
+        nothing = "" if found else await asyncio.to_thread(_nothing, scope)
         narrower = partial(NARROWER.format, total=len(found), what="files")
         output = Output(
             text="\n".join(shown) or nothing,
@@ -69,6 +66,25 @@ class GlobTool(Tool[GlobInput]):
             metadata=ToolMetadata(count=len(found)),
         )
         return await finish(output, context)
+
+
+def _nothing(scope: Scope) -> str:
+    """Return the answer where no file matches: what does that the search leaves out."""
+    plain = scope.glob.strip("/")
+    if plain and is_directory(scope.directory / plain):
+        name = scope.shown(plain)
+        return f"No files match: {name} is a directory. For what is in it use {name}/**."
+    unseen = unseen_files(scope.directory, scope.takes)
+    if unseen.paths:
+        groups = [
+            f"{reason}: {scope.some([path for path, why in unseen.paths.items() if why == reason])}"
+            for reason in dict.fromkeys(unseen.paths.values())
+        ]
+        return f"No files match but those that a search leaves out. They are {'; '.join(groups)}."
+    if unseen.is_complete:
+        literally = " A [ or { in it has no end, so it was taken as it is written." if is_open(scope.glob) else ""
+        return f"No files match, among those that git ignores neither.{literally}"
+    return "No files match. Those that git ignores were not all looked at: search a smaller path."
 
 
 def _newest_first(directory: Path, paths: list[str]) -> list[str]:

@@ -1,21 +1,25 @@
 """The ``grep`` tool: lines that match a regular expression, by file."""
 
 import asyncio
+import os
 import re
 from dataclasses import field, replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field, model_validator
 
 from tui_agent.errors import ToolError
-from tui_agent.files.globs import name_glob
-from tui_agent.files.ripgrep import TIMEOUT, NoRipgrepError, run_ripgrep
+from tui_agent.files.globs import name_globs
+from tui_agent.files.ripgrep import TIMEOUT, NoRipgrepError, list_files, run_ripgrep
 from tui_agent.files.secret_files import is_secret_file, shown_line
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
+from tui_agent.text_files.encodings import UTF_8, Encoding
+from tui_agent.text_files.reading import encoding_of, line_text
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import NARROWER, Output, counted, finish
 from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
@@ -29,25 +33,28 @@ MAX_COLUMNS = 300
 
 @dataclass(slots=True)
 class Matches:
-    """Matches by path, in whatever order files come in. ``files`` counts those with a match."""
+    """Matches by path, in whatever order files come in."""
 
     total: int = 0
-    files: int = 0
+    paths: set[str] = field(default_factory=set)
+    """Files with a match."""
+    cut_short: list[str] = field(default_factory=list)
+    """Files that turned out to be binary after a match."""
     secrets: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    """Files that are not UTF-8 and were searched for ASCII characters alone."""
     timed_out: bool = False
-    _rows: dict[str, list[tuple[int, str, bool]]] = field(default_factory=dict)
+    _rows: dict[str, list[tuple[int, bytes, bool]]] = field(default_factory=dict)
     """Number and text of a line, and whether it is a match, by path."""
     _held: int = 0
-    _last_path: str = ""
     _limit: str | None = None
     """Paths after this one are not shown."""
 
-    def add(self, path: str, number: int, line: str, *, hit: bool = True) -> None:
+    def add(self, path: str, number: int, line: bytes, *, hit: bool = True) -> None:
         """Take a line; those of one file come together and in order."""
         if hit:
             self.total += 1
-            self.files += path != self._last_path
-            self._last_path = path
+            self.paths.add(path)
         if self._limit is not None and path > self._limit:
             return
         rows = self._rows.setdefault(path, [])
@@ -69,7 +76,8 @@ class Matches:
                 self.secrets.append(name)
                 continue
             whole = scope.single_file is not None and is_secret_file(real)
-            for number, line, hit in self._rows[path]:
+            for number, data, hit in self._rows[path]:
+                line = line_text(data, real)
                 if apart and found and number != last + 1:
                     found.append(("--", False))
                 text = _cut(line if whole else shown_line(real, number, line))
@@ -80,7 +88,7 @@ class Matches:
         return found
 
     def _forget(self) -> None:
-        kept: dict[str, list[tuple[int, str, bool]]] = {}
+        kept: dict[str, list[tuple[int, bytes, bool]]] = {}
         self._held = 0
         for path in sorted(self._rows):
             kept[path] = self._rows[path]
@@ -96,11 +104,23 @@ def _cut(line: str) -> str:
     return line if len(line) <= MAX_COLUMNS else f"{line[:MAX_COLUMNS]} [...]"
 
 
+ELSEWHERE_SECONDS = 5.0
+"""Seconds in which it is looked whether what a search leaves out has a match."""
+
+MAX_OTHER_FILES = 200
+"""Files that are not UTF-8 in which other characters than ASCII are searched for."""
+
 MAX_CONTEXT = 20
 """Lines shown around a match at most."""
 
+_BINARY = "[Binary, not searched to the end unless named as path: {names}.]"
+_CUT_SHORT = b": WARNING: stopped searching binary file"
 _SECRETS_SHOWN = 3
 _LINE = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
+_NOT_UTF_8 = (
+    r"(?-u:[\xC0-\xFF](?:[\x00-\x7F\xC0-\xFF]|$)|(?:^|[\x00-\x7F])[\x80-\xBF]|[\xE0-\xFF][\x80-\xBF](?:[\x00-\x7F]|$))"
+)
+"""Matches in nearly all lines that are not UTF-8: a character without its end, or an end without its beginning."""
 _LAST = re.compile(r"((?:^|[^\\])(?:\\\\)*)\\[Zz]")
 _IGNORING_CASE = ("-i", "i", "ignore_case", "case_insensitive")
 _AROUND = ("-C", "-A", "-B", "context_lines", "after", "before")
@@ -155,7 +175,7 @@ class GrepTool(Tool[GrepInput]):
     """Searches file contents."""
 
     name = "grep"
-    description = "Search files that git does not ignore; gives path:line: text."
+    description = "Search text files that git does not ignore; gives path:line: text."
     Input = GrepInput
     traits = ToolTraits(
         kind="search",
@@ -199,17 +219,62 @@ async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
                 "or set literal to search plain text."
             ) from None
         return found, [f"[pattern is not a valid regular expression ({error}), so this is where it stands as text.]"]
-    if found.total or query.pattern.lower() == query.pattern.upper():
-        return found, []
-    alike = await _search(replace(query, ignoring_case=True), scope)
-    if not alike.total:
-        return found, []
-    return found, [f"[{counted(alike.total, 'match', 'matches')} in {counted(alike.files, 'file')} ignoring case.]"]
+    if not found.total and _by_name(scope):
+        # Names that only look as the glob says have other characters.
+        scope = replace(scope, glob="")
+        found = await _search(query, scope)
+    if found.total:
+        return found, [_BINARY.format(names=scope.some(found.cut_short))] if found.cut_short else []
+    if not query.literal and re.escape(query.pattern) != query.pattern:
+        as_text = await _search(replace(query, literal=True), scope)
+        if as_text.total:
+            return as_text, ["[No matches of the regular expression; this is where it stands as text.]"]
+    return found, await _elsewhere(query, scope)
+
+
+async def _elsewhere(query: _Query, scope: Scope) -> list[str]:
+    """Return notes on what a search that found nothing did not look at."""
+    notes: list[str] = []
+    if query.pattern.lower() != query.pattern.upper():
+        alike = await _search(replace(query, ignoring_case=True), scope)
+        if alike.total:
+            matches = counted(alike.total, "match", "matches")
+            notes.append(f"[{matches} in {counted(len(alike.paths), 'file')} ignoring case.]")
+    if scope.single_file is not None:
+        return notes
+    try:
+        async with asyncio.timeout(ELSEWHERE_SECONDS):
+            every = await _names(query, scope, "--text", "--no-ignore")
+            binary = await _names(query, scope, "--text") if every else []
+    except TimeoutError:
+        return [*notes, "[Files that git ignores and binary files were not searched.]"]
+    ignored = sorted(set(every) - set(binary))
+    if binary:
+        notes.append(_BINARY.format(names=scope.some(binary)))
+    if ignored:
+        notes.append(f"[Ignored by git, not searched unless named as path: {scope.some(ignored)}.]")
+    return notes
+
+
+async def _names(query: _Query, scope: Scope, *options: str) -> list[str]:
+    """Return the files with a match, those left out that may hold secrets."""
+    found: list[str] = []
+
+    def sink(names: list[bytes]) -> None:
+        paths = map(os.fsdecode, names)
+        found.extend(path for path in paths if scope.takes(path) and not is_sensitive(path))
+
+    arguments = [*_matching(query), *options, "--files-with-matches", f"--regexp={_expression(query)}"]
+    try:
+        await list_files(scope.directory, sink, arguments)
+    except NoRipgrepError:
+        return []
+    return [path for path in found if not is_secret_file(scope.directory / path)]
 
 
 def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Output:
     rows = found.rows(scope, apart=query.context > 0)
-    what = f"matches in {counted(found.files, 'file')}"
+    what = f"matches in {counted(len(found.paths), 'file')}"
 
     def footer(shown: list[tuple[str, bool]]) -> str:
         hits = sum(hit for _text, hit in shown)
@@ -220,6 +285,8 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
         more = ", ..." if len(found.secrets) > _SECRETS_SHOWN else ""
         names = ", ".join(sorted(found.secrets)[:_SECRETS_SHOWN])
         notes.append(f"[Not shown, may hold secrets: {names}{more}. Name one as path to search it.]")
+    if found.unread:
+        notes.append(f"[Not UTF-8, only searched for ASCII characters: {scope.some(found.unread)}.]")
     if found.timed_out:
         notes.append(f"[Stopped after {TIMEOUT:.0f} s; there may be more. Search a smaller path.]")
     return Output(
@@ -235,24 +302,74 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
 
 
 async def _search(query: _Query, scope: Scope) -> Matches:
-    found, secrets = Matches(), dict[str, None]()
+    """Return the matches in the files of a scope, those in other encodings than UTF-8 included."""
+    found = Matches()
+    if scope.single_file is not None:
+        encoding = await asyncio.to_thread(encoding_of, scope.location.real)
+        await _run(query, scope, found, _how_to_read(encoding), [scope.single_file])
+        return found
+    await _run(query, scope, found, [], [""])
+    if not query.pattern.isascii():
+        # Other characters have other bytes in other encodings.
+        for name, paths in (await _other_encodings(scope)).items():
+            if name:
+                await _run(query, scope, found, [f"--encoding={name}"], paths)
+            else:
+                found.unread = paths
+    return found
+
+
+def _how_to_read(encoding: Encoding | None) -> list[str]:
+    """Return ripgrep's options for one file that was named: it is searched whatever is in it."""
+    if encoding is None or encoding == UTF_8 or encoding.bom or not encoding.web_name:
+        return ["--text"]
+    return [f"--encoding={encoding.web_name}", "--text"]
+
+
+async def _other_encodings(scope: Scope) -> dict[str, list[str]]:
+    """Return the files that are not UTF-8 by the name of their encoding, "" for those that can't be searched."""
+    query = _Query(_NOT_UTF_8, literal=False, context=0)
+    paths = await _names(query, scope, "--no-unicode")
+    found: dict[str, list[str]] = {}
+    for path in paths[:MAX_OTHER_FILES]:
+        encoding = await asyncio.to_thread(_encoding, scope.directory / path)
+        if encoding is not None and encoding != UTF_8:
+            found.setdefault(encoding.web_name, []).append(path)
+    if len(paths) > MAX_OTHER_FILES:
+        found.setdefault("", []).extend(paths[MAX_OTHER_FILES:])
+    return found
+
+
+def _encoding(path: Path) -> Encoding | None:
+    try:
+        return encoding_of(path)
+    except OSError:
+        return None
+
+
+async def _run(query: _Query, scope: Scope, found: Matches, options: list[str], paths: list[str]) -> None:
+    """Add the matches in some files or, for "", in all of a directory."""
+    secrets: dict[str, None] = {}
     shown_secrets = scope.single_file is not None
 
     def sink(lines: list[bytes]) -> None:
         for line in lines:
-            raw_path, _, rest = line.partition(b"\0")
+            raw_path, end, rest = line.partition(b"\0")
+            if not end and _CUT_SHORT in line:
+                found.cut_short.append(os.fsdecode(line.partition(_CUT_SHORT)[0]).removeprefix("./"))
             parts = _LINE.match(rest)
             if parts is None:
                 continue
-            path = raw_path.decode("utf-8", "surrogateescape").removeprefix("./")
+            path = os.fsdecode(raw_path).removeprefix("./")
             hit = parts[2] == b":"
             if is_sensitive(path) and not shown_secrets:
                 secrets.update({path: None} if hit else {})
             elif shown_secrets or scope.takes(path):
-                found.add(path, int(parts[1]), parts[3].decode("utf-8", "replace"), hit=hit)
+                found.add(path, int(parts[1]), parts[3], hit=hit)
 
+    arguments = [*_matching(query), *_showing(query), *options, *_by_name(scope), "-e", _expression(query), "--"]
     try:
-        search = await run_ripgrep(_arguments(query, scope), scope.directory, sink)
+        search = await run_ripgrep([*arguments, *(f"./{path}" for path in paths)], scope.directory, sink)
     except NoRipgrepError:
         raise ToolError("No ripgrep runs here to the end of a search. Search with grep in bash.") from None
     # Code 2 and not a word: a file could not be read, which does not spoil the rest.
@@ -261,22 +378,37 @@ async def _search(query: _Query, scope: Scope) -> Matches:
         if "regex" in reason:
             raise _BadPatternError(reason.rpartition("error: ")[2].partition(" Consider enabling")[0])
         raise ToolError(f"The search failed: {reason}.")
-    found.secrets, found.timed_out = [scope.shown(path) for path in secrets if scope.takes(path)], search.timed_out
-    return found
+    found.secrets += [scope.shown(path) for path in secrets if scope.takes(path)]
+    found.timed_out |= search.timed_out
 
 
-def _arguments(query: _Query, scope: Scope) -> list[str]:
-    options = ["--line-number", "--with-filename", "--no-heading", "--null", "--crlf"]
-    # In bytes; lines still too long are cut when shown.
-    options += [f"--max-columns={8 * MAX_COLUMNS}", "--max-columns-preview"]
-    options += [f"--context={query.context}"] if query.context else []
-    options += ["--fixed-strings"] if query.literal else []
+def _matching(query: _Query) -> list[str]:
+    """Return ripgrep's options for what is a match."""
+    options = ["--crlf"]
     options += ["--ignore-case"] if query.ignoring_case else []
     multiline = "\n" in query.pattern or (not query.literal and "\\n" in query.pattern)
-    options += ["--multiline"] if multiline else []
-    by_name = name_glob(scope.glob)
-    if by_name and not scope.excludes and scope.single_file is None:
-        # As a type, not with --glob: that would bring back files that git ignores.
-        options += [f"--type-add=wanted:{by_name}", "--type=wanted"]
-    pattern = query.pattern if query.literal else _LAST.sub(r"\1$", query.pattern)
-    return [*options, "-e", pattern, "--", f"./{scope.single_file or ''}"]
+    return [*options, "--multiline"] if multiline else options
+
+
+def _showing(query: _Query) -> list[str]:
+    """Return ripgrep's options for the lines it shows."""
+    options = ["--line-number", "--with-filename", "--no-heading", "--null"]
+    # In bytes; lines still too long are cut when shown.
+    options += [f"--max-columns={8 * MAX_COLUMNS}", "--max-columns-preview"]
+    return [*options, f"--context={query.context}"] if query.context else options
+
+
+def _by_name(scope: Scope) -> list[str]:
+    """Return ripgrep's options that leave out most files whose names the glob does not take."""
+    if scope.excludes or scope.single_file is not None:
+        return []
+    # As a type, not with --glob: that would bring back files that git ignores.
+    types = [f"--type-add=wanted:{name}" for name in name_globs(scope.glob)]
+    return [*types, "--type=wanted"] if types else []
+
+
+def _expression(query: _Query) -> str:
+    """Return a query's pattern as ripgrep takes it. A model sees odd bytes as U+FFFD; a NUL can't be an argument."""
+    pattern = re.escape(query.pattern) if query.literal else _LAST.sub(r"\1$", query.pattern)
+    pattern = pattern.replace("\0", r"\x00").replace("\\\x00", r"\x00")
+    return pattern.replace("\ufffd", r"(?:\x{FFFD}|(?-u:[\x80-\xFF]))")

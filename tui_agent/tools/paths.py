@@ -13,6 +13,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory, is_link
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.safe_text import valid
+from tui_agent.text_files.names import AlikeError, as_on_disk
 from tui_agent.tools.base import ToolContext
 
 _SUGGESTIONS = 3
@@ -47,11 +48,9 @@ def locate(raw: str, context: ToolContext) -> Location:
     Raises:
         ToolError: the text can't be a path.
     """
-    text = raw.strip()
-    if not text or "\0" in text:
+    if not raw.strip() or "\0" in raw:
         raise ToolError("path is empty or holds a NUL character")
-    plain = _with_home(text)
-    written = context.cwd / (plain if os.path.lexists(context.cwd / plain) else _with_home(_undressed(text)))
+    written = _written(raw, context.cwd)
     project = context.stands_for
     if project is not None and written.is_relative_to(project) and not written.is_relative_to(context.project):
         # The call works on a copy of the project.
@@ -71,6 +70,23 @@ def locate(raw: str, context: ToolContext) -> Location:
         real_pattern=_relative(real, project),
         inside=real.is_relative_to(project),
     )
+
+
+def _written(raw: str, cwd: Path) -> Path:
+    """Return the path that a text names: first what it says, then without white space and wrapping around it."""
+    as_said = _as_on_disk(cwd / raw)
+    if os.path.lexists(as_said):
+        return as_said
+    text = raw.strip()
+    plain = _as_on_disk(cwd / _with_home(text))
+    return plain if os.path.lexists(plain) else _as_on_disk(cwd / _with_home(_undressed(text)))
+
+
+def _as_on_disk(path: Path) -> Path:
+    try:
+        return as_on_disk(path)
+    except AlikeError as error:
+        raise ToolError(f"{error}.") from None
 
 
 def find(raw: str, context: ToolContext) -> Location:

@@ -2,27 +2,32 @@
 
 import os
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tui_agent.errors import ToolError
 from tui_agent.files.globs import compile_glob, has_magic, split_glob
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
 from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.text_files.names import AlikeError, as_on_disk, folded
 from tui_agent.tools.base import ToolContext
-from tui_agent.tools.paths import Location, check_allowed, find, missing, path_needs
+from tui_agent.tools.paths import Location, check_allowed, find, locate, missing, path_needs
+
+MAX_NAMED = 3
+"""Files that are named where they were left out of a search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """A place to search and the glob that files below it have to match; ``matcher`` None takes all.
 
-    With ``excludes`` those are taken that don't match.
+    With ``excludes`` those are taken that don't match. ``alike`` matches names that only look as the glob says.
     """
 
     location: Location
     glob: str = ""
     matcher: re.Pattern[str] | None = None
+    alike: re.Pattern[str] | None = None
     excludes: bool = False
 
     @property
@@ -34,40 +39,76 @@ class Scope:
         return None if is_directory(self.location.real) else self.location.real.name
 
     def takes(self, path: str) -> bool:
-        return self.matcher is None or (self.matcher.fullmatch(path) is not None) != self.excludes
+        return self.matcher is None or self._matches(path) != self.excludes
 
     def shown(self, path: str) -> str:
         base = self.location.shown if self.single_file is None else os.path.dirname(self.location.shown)  # noqa: PTH120 - a text to show
         return path if base in {"", "."} else f"{base.rstrip('/')}/{path}"
+
+    def some(self, paths: list[str]) -> str:
+        """Return the names of the first files for an answer."""
+        more = ", ..." if len(paths) > MAX_NAMED else ""
+        return ", ".join(map(self.shown, sorted(paths)[:MAX_NAMED])) + more
+
+    def _matches(self, path: str) -> bool:
+        if self.matcher is None or self.matcher.fullmatch(path) is not None:
+            return True
+        return self.alike is not None and self.alike.fullmatch(folded(path)) is not None
 
 
 def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
     """Return the scope of a search; directories at the start of the glob become part of the path.
 
     Raises:
-        ToolError: the glob is malformed.
+        ToolError: the glob leads upwards.
     """
-    path, glob = path.strip(), glob.strip()
-    if has_magic(path) and not glob and not os.path.lexists(context.cwd / path):
-        path, glob = ".", path
-    excludes, plain = glob.startswith("!"), glob.removeprefix("!")
-    parts = [part.strip() for part in plain.split(",")] if "{" not in plain else [plain]
-    wanted = [_inside(part) for part in parts if part] or [""]
-    base, rest = split_glob(wanted[0]) if len(wanted) == 1 and "/" in wanted[0] and not excludes else ("", "")
-    if base.startswith("/") and (base == "/" or not os.path.lexists(base)):
-        # From the root of the search: nobody means to look through the whole machine.
-        base, wanted = base.strip("/"), [f"/{rest}"]
-    elif base:
-        wanted = [f"/{rest}"]
+    if has_magic(path) and not glob.strip() and not os.path.lexists(context.cwd / path.strip()):
+        glob = path
+        path = "."
+    place = locate(path, context).real if path.strip() else context.cwd
+    is_name = bool(glob.strip()) and _is_there(place / glob)
+    excludes = glob.strip().startswith("!") and not is_name
+    wanted = [_inside(part) for part in _parts(glob, excludes=excludes, is_name=is_name)]
+    base = ""
+    if len(wanted) == 1 and "/" in wanted[0] and not excludes:
+        base, rest = _split(wanted[0], place)
+        wanted = [f"/{rest}"] if base else wanted
+        if base.startswith("/") and (base == "/" or not os.path.lexists(base)):
+            # From the root of the search: nobody means to look through the whole machine.
+            base = base.strip("/")
     # Folded into the path even when they are ``..``: the permission check then sees where the search leads.
     location = find(os.path.join(path, base) if base else path, context)  # noqa: PTH118 - a text that may be relative
     if any(".." in part.split("/") for part in wanted):
-        raise ToolError(f"glob {glob!r}: put .. in path.")
+        raise ToolError(f"glob {glob.strip()!r}: put .. in path.")
+    if not glob.strip():
+        return Scope(location)
+    return Scope(
+        location,
+        glob=wanted[0] if len(wanted) == 1 else "",
+        matcher=_any_of(wanted),
+        alike=_any_of([folded(part) for part in wanted]),
+        excludes=excludes,
+    )
+
+
+def _parts(glob: str, *, excludes: bool, is_name: bool) -> list[str]:
+    """Return the globs that a text holds, separated by commas; first the text as it is."""
+    plain = glob.strip().removeprefix("!") if excludes else glob.strip()
+    if is_name and glob != plain:
+        return [glob]
+    parts = [plain]
+    if glob != plain and "/" not in plain and not excludes:
+        parts.append(glob)  # A name may begin or end in white space.
+    if "," in plain and "{" not in plain:
+        parts += [part.strip() for part in plain.split(",") if part.strip()]
+    return parts
+
+
+def _is_there(path: Path) -> bool:
     try:
-        matcher = re.compile("|".join(f"(?:{compile_glob(part).pattern})" for part in wanted), re.DOTALL)
-    except (ValueError, re.error) as error:
-        raise ToolError(f"glob {glob!r} is malformed: {error}.") from None
-    return Scope(location, wanted[0] if len(wanted) == 1 else "", matcher if glob else None, excludes=excludes)
+        return os.path.lexists(as_on_disk(path))
+    except AlikeError:
+        return True
 
 
 def _inside(glob: str) -> str:
@@ -75,6 +116,20 @@ def _inside(glob: str) -> str:
     if not glob.endswith("/") or glob == "/":
         return glob
     return f"{glob}**" if "/" in glob[:-1] else f"**/{glob}**"
+
+
+def _split(glob: str, place: Path) -> tuple[str, str]:
+    """Split a glob as `split_glob` does; a directory that is there as it is written has no wildcards."""
+    base, rest = split_glob(glob)
+    first, *more = PurePosixPath(rest).parts
+    while more and is_directory(place / base / first):
+        base = os.path.join(base, first)  # noqa: PTH118 - a text that may be relative
+        first, *more = more
+    return base, "/".join([first, *more])
+
+
+def _any_of(globs: list[str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{compile_glob(glob).pattern})" for glob in globs), re.DOTALL)
 
 
 def scope_needs(scope: Scope) -> tuple[PermissionNeed, ...]:
