@@ -20,6 +20,7 @@ from tui_agent.context.serialise import compaction_tasks, serialise
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.summariser import (
     ATTEMPTS,
+    THINKING,
     SummariserLimits,
     SummaryAnswer,
     SummaryCall,
@@ -155,6 +156,28 @@ def test_a_refused_call_is_asked_for_in_halves():
         [SummaryTask("compaction", blocks)], lambda _call: SummaryAnswer(error="Too long.", too_long=True), limits
     )
     assert never == SummaryFailure("The summary was refused: Too long.", too_long=True)
+
+
+@pytest.mark.parametrize("refusal", [SummaryAnswer(finish="content_filter"), SummaryAnswer(error="No.", refused=True)])
+@pytest.mark.parametrize("live", [False, True])
+def test_raw_thinking_that_is_refused_is_left_out_and_asked_for_once_more(refusal, live):
+    thinking = f"{THINKING}I weigh options"
+    task = SummaryTask("compaction", ("[User]: go", thinking, "[Assistant]: done"), live=live)
+
+    result, calls = drive([task], lambda call: refusal if call.live or THINKING in call.text else SummaryAnswer(GOOD))
+
+    assert result == GOOD
+    assert len(calls) == 2
+    assert "[Assistant]: done" in calls[-1][0].text
+
+
+def test_words_of_the_users_that_look_like_thinking_do_not_ask_for_ever():
+    task = SummaryTask("compaction", (f"[User]: what is {THINKING}",))
+
+    result, calls = drive([task], lambda _call: SummaryAnswer(finish="content_filter"))
+
+    assert isinstance(result, SummaryFailure)
+    assert len(calls) <= ATTEMPTS
 
 
 def test_what_does_not_fit_is_summarised_in_chunks_and_merged():

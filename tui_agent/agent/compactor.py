@@ -93,7 +93,8 @@ class SummaryCalls:
             if error.kind is ErrorKind.CONTEXT_OVERFLOW:
                 # Its message advises to compact, which is being done here.
                 return SummaryAnswer(error=f"the conversation is longer than {self.model} takes", too_long=True)
-            return SummaryAnswer(error=error.message)
+            refused = error.kind in (ErrorKind.CONTENT_FILTER, ErrorKind.INVALID_REQUEST)
+            return SummaryAnswer(error=error.message, refused=refused)
         return SummaryAnswer(answer.text, answer.finish, answer.tool_calls)
 
 

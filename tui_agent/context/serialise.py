@@ -8,7 +8,7 @@ from tui_agent.context.arguments import parse_object
 from tui_agent.context.compaction import CompactionPlan
 from tui_agent.context.rendering import image_label, masked_text
 from tui_agent.context.settings import CompactionSettings
-from tui_agent.context.summariser import InputMode, SummaryTask
+from tui_agent.context.summariser import THINKING, InputMode, SummaryTask
 from tui_agent.context.templates import Templates
 from tui_agent.context.truncation import cut_middle
 from tui_agent.context.view import ContextView, EntryState
@@ -165,7 +165,7 @@ def _user_part(part: TextPart | FilePart | ImagePart, limit: int) -> str:
 def _assistant(entry: AssistantEntry, calls: Sequence[ToolCallPart], argument_chars: int) -> list[str]:
     reasoning = [part.text for part in entry.parts if isinstance(part, ReasoningPart)]
     thoughts = "\n".join(text for text in reasoning if text.strip())
-    blocks = [f"[Assistant thinking]: {thoughts}"] if thoughts else []
+    blocks = [f"{THINKING}{thoughts}"] if thoughts else []
     if entry.text.strip():
         blocks.append(f"[Assistant]: {entry.text.strip()}")
     described: list[str] = []

@@ -16,6 +16,9 @@ from tui_agent.safe_text import readable
 
 InputMode = Literal["live", "serialised"]
 
+THINKING = "[Assistant thinking]: "
+"""Begins a block with the raw thinking of an answer, which some providers refuse in a prompt."""
+
 ATTEMPTS = 2
 """Times one call is made when its answer is rejected."""
 MIN_ANSWER_CHARS = 20
@@ -105,6 +108,12 @@ class SummaryAnswer:
     error: str | None = None
     too_long: bool = False
     """The call was refused because it is longer than the model takes."""
+    refused: bool = False
+    """The provider refused the call because of what is in it."""
+
+    @property
+    def is_refusal(self) -> bool:
+        return self.refused or self.finish == "content_filter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +123,8 @@ class SummaryFailure:
     reason: str
     too_long: bool = False
     """A call was longer than the summariser takes."""
+    thinking_refused: bool = False
+    """A call with raw thinking in it was refused."""
 
 
 Summarising = Generator[tuple[SummaryCall, ...], Sequence[SummaryAnswer], "str | SummaryFailure"]
@@ -167,6 +178,8 @@ def summarise(
             (answer,) = yield (controller.calls(task, live=True))
             if rejection(answer) is None:
                 results[index] = answer.text.strip()
+            elif answer.is_refusal:
+                tasks = [_without_thinking(each) for each in tasks]
         elif not task.blocks:
             results[index] = task.previous
     while True:
@@ -174,6 +187,10 @@ def summarise(
         texts = yield from _ask([call for row in calls.values() for call in row], controller.limits)
         if not isinstance(texts, SummaryFailure):
             break
+        plain = [_without_thinking(task) for task in tasks]
+        if texts.thinking_refused and plain != list(tasks):
+            tasks = plain
+            continue
         if not texts.too_long or controller.limits.window < 2 * _MIN_WINDOW:
             return texts
         # The model counts more tokens than we do: ask in halves.
@@ -185,6 +202,10 @@ def summarise(
             return merged
         results[index] = merged
     return "\n\n".join(results[index] for index in range(len(tasks)) if results[index])
+
+
+def _without_thinking(task: SummaryTask) -> SummaryTask:
+    return replace(task, blocks=tuple(block for block in task.blocks if not block.startswith(THINKING)))
 
 
 def request_before(live: ModelRequest, entry_id: int) -> ModelRequest | None:
@@ -306,6 +327,8 @@ def _ask(
                 del pending[index]
                 continue
             reason = fault
+            if answer.is_refusal and THINKING in pending[index].text:
+                return SummaryFailure(f"The summary was refused: {reason.rstrip('.')}.", thinking_refused=True)
             if answer.too_long:
                 return SummaryFailure(f"The summary was refused: {reason.rstrip('.')}.", too_long=True)
             if answer.finish == "length":

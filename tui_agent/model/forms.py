@@ -96,6 +96,7 @@ REMEDIES: Mapping[Part, Remedy] = {
         "server",
         "{name} gives shorter answers than were asked for: the limit is lowered.",
     ),
+    Part.SUMMARY_THINKING: Remedy("the summary is asked for once more without it", "request", ""),
 }
 """What is tried when a provider refuses a part, in the order of ``docs/models.md``."""
 

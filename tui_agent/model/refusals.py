@@ -27,6 +27,8 @@ class Part(StrEnum):
     REASONING = "reasoning"
     FIELD = "optional field"
     ROOM = "room of the answer"
+    SUMMARY_THINKING = "raw thinking in the prompt of a summary"
+    """``context.summariser`` leaves it out."""
 
 
 @dataclass(frozen=True, slots=True)
