@@ -65,10 +65,11 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(tmp
             line for line in screen_text(stage).splitlines() if any(a in line for a in ("allow ", "deny ", "ask "))
         ]
         shown = [" ".join(line.split()) for line in lines]
-        assert shown[:5] == [
+        assert shown[:6] == [
             "allow bash git commit * this session, until the program ends",
             "allow bash npm * .tui-agent/config.toml of this project",
             "deny bash rm * your config.toml",
+            "allow skill * built in",
             "allow read * built in",
             "ask * * built in",
         ]
@@ -85,7 +86,7 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(tmp
         assert "git commit" not in screen_text(stage)
 
 
-@pytest.mark.parametrize(("downs", "forgotten", "left"), [(0, "git commit *", 4), (2, "rm *", 4)])
+@pytest.mark.parametrize(("downs", "forgotten", "left"), [(0, "git commit *", 5), (2, "rm *", 5)])
 async def test_a_rule_is_removed(tmp_path: Path, downs: int, forgotten: str, left: int) -> None:
     asked: list[Rule] = []
     kept: list[Rule] = []
