@@ -208,6 +208,7 @@ def test_a_part_of_an_answer_is_no_error(value: dict[str, object]) -> None:
     [
         "Monthly usage limit reached. Resets in 16 days. To continue using this model now, enable usage from balance",
         "You have reached your weekly limit.",
+        "usage_limit_reached",
         "You've hit your usage limit. Try again in 3 hours.",
         "5-hour limit reached, resets in 4 hours",
         "You exceeded your current plan quota, please check your billing",

@@ -222,7 +222,11 @@ def _kind_by_code(body: ErrorBody, status: int | None) -> ErrorKind | None:
 def _kind(text: str, status: int | None, wait: float | None) -> ErrorKind:  # noqa: PLR0911 - a ladder of rules
     if status != 429 and _FILTER.search(text) and status in {None, 400, 403, 422}:
         return ErrorKind.CONTENT_FILTER
-    if _USED_UP.search(text) and status in {None, 400, 402, 403, 429} and (wait is None or wait > _LONG_WAIT):
+    if (
+        _USED_UP.search(text.replace("_", " "))
+        and status in {None, 400, 402, 403, 429}
+        and (wait is None or wait > _LONG_WAIT)
+    ):
         return ErrorKind.QUOTA
     # Google words its per-minute limit as a quota and names the wait; without one, waiting doesn't help.
     if _QUOTA.search(text) and status in {None, 400, 402, 403, 429} and not (status == 429 and wait is not None):

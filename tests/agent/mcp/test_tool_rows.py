@@ -9,7 +9,7 @@ from mcp.types.methods import validate_server_result
 
 from tests.model.test_tool_schemas import JSON
 from tests.support.thoroughness import examples
-from tui_agent.agent.mcp.tool_rows import read_rows
+from tui_agent.agent.mcp.tool_rows import read_answer, read_rows
 
 FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta", "execution", "icons")
 ROWS = st.one_of(
@@ -43,3 +43,9 @@ def test_what_is_left_out_is_named() -> None:
         "Tool 4 has no name and is left out.",
     ]
     assert result["tools"] == [{"name": "a", "inputSchema": {"type": "object"}}]
+
+
+def test_a_result_without_content_is_one_that_the_protocol_takes() -> None:
+    for result in ({"structuredContent": {"k": 1}}, {"content": "done"}, {"content": None, "structuredContent": {}}):
+        read_answer(result)
+        validate_server_result("tools/call", "2025-06-18", result)

@@ -29,7 +29,7 @@ from tui_agent.agent.mcp.records import (
     tidy_schema,
 )
 from tui_agent.agent.mcp.settings import ConnectionContext, McpServerSettings, ServerSpec, expanded
-from tui_agent.agent.mcp.tool_rows import read_rows
+from tui_agent.agent.mcp.tool_rows import read_answer, read_rows
 from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_program
 from tui_agent.sandbox import SandboxError, View
@@ -371,7 +371,7 @@ async def _watched(transport: AbstractAsyncContextManager[Any], heard: _Heard) -
 class _WatchedStream:
     """A read stream that tells when it ends, and of lines that are no message. The SDK is not given these.
 
-    Lists of tools are read leniently on their way, see ``tool_rows``.
+    Lists of tools and results of calls are read leniently on their way, see ``tool_rows``.
     """
 
     def __init__(self, stream: Any, heard: _Heard) -> None:
@@ -398,6 +398,7 @@ class _WatchedStream:
         result = getattr(getattr(message, "message", None), "result", None)
         if isinstance(result, dict):
             self._heard.leave_out(read_rows(result))
+            read_answer(result)
         return message
 
     async def __aenter__(self) -> Self:

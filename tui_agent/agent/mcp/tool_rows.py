@@ -1,4 +1,4 @@
-"""Reads a server's list of tools leniently, row by row, before the SDK checks all of it at once.
+"""Reads a server's list of tools and its results leniently, before the SDK checks all of either at once.
 
 The SDK refuses a whole list for one row that the protocol doesn't know. Here such a row gets a schema that it takes;
 that of a provider's format is made where requests are (``model.tool_schemas``). A row without a name is left out.
@@ -31,6 +31,15 @@ def read_rows(result: dict[str, Any]) -> list[str]:
             kept[name] = _mended(row)
     result["tools"] = list(kept.values())
     return problems
+
+
+def read_answer(result: dict[str, Any]) -> None:
+    """Give the result of a call, in place, the content that the protocol wants: some servers leave it out."""
+    content = result.get("content")
+    if isinstance(content, str):
+        result["content"] = [{"type": "text", "text": content}]
+    elif not isinstance(content, list) and "structuredContent" in result:
+        result["content"] = []
 
 
 def _mended(row: dict[str, Any]) -> dict[str, Any]:
