@@ -7,7 +7,7 @@ from tests.support.real_stage import SUMMARY, RealStage, looks, real_stage, work
 from tests.support.scripted_client import Call, Reply
 from tests.support.ui_app import press, until
 from tui_agent.context.settings import ContextSettings, PruneSettings
-from tui_agent.session.entries import ToolResultEntry
+from tui_agent.session.entries import ContextEditEntry, ToolResultEntry
 from tui_agent.ui.screens.tree import TreeScreen
 from tui_agent.ui.screens.viewer import ViewerScreen
 
@@ -128,3 +128,19 @@ async def test_interruptions_and_changes_of_model_and_mode_are_calm_lines(tmp_pa
         await stage.harness.agent.navigator.go(leaf)
         await stage.until_text("Mode: plan", pilot)
         assert stage.text().count("Mode: ") == 1
+
+
+async def test_a_picture_that_was_taken_out_says_so_and_is_restored(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run((100, 20), after=looks(1)) as pilot:
+        target = results(stage)[0].id
+        note = "picture a.png taken out: the provider can't read it"
+        stage.harness.agent.keep(ContextEditEntry(target=target, action="leave_out", parts=("b" * 64,), note=note))
+        await pilot.pause()
+        await last_marker(stage, pilot)
+        assert "Picture a.png taken out: the provider can't read it" in stage.text()
+        await press(pilot, "b")
+        await pilot.pause()
+        assert f"#{target} will be sent whole again from the next request." in stage.text()
+        edits = [entry for entry in stage.harness.path() if isinstance(entry, ContextEditEntry)]
+        assert [edit.action for edit in edits] == ["leave_out", "restore"]

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,20 +21,19 @@ from tui_agent.model.forms import (
     Refused,
     ServerForm,
     Shape,
-    images_in,
     next_shape,
     shaped,
-    with_pictures,
 )
 from tui_agent.model.learnt import LearntFacts
 from tui_agent.model.logins import LoginError
 from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent, PartLeftOut
 from tui_agent.model.providers import OWN_SERVER_PICTURES, WireName
 from tui_agent.model.refusals import Part, Sent, find_refusal
+from tui_agent.model.request_pictures import PictureFitter, images_in
 from tui_agent.model.route import Route, Router
 from tui_agent.model.settings import HostSettings
 from tui_agent.model.tool_schemas import MendedTools
-from tui_agent.pictures import NoPicture, Picture, PictureLimits, fits, read_picture
+from tui_agent.pictures import PictureLimits
 
 if TYPE_CHECKING:
     from tui_agent.model.hosted.client import HostClient
@@ -44,8 +43,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _UNAUTHORISED = 401
-_PICTURES_KEPT = 64
-"""Pictures made to fit a provider that are kept for the next request."""
 
 
 @dataclass(slots=True)
@@ -80,6 +77,19 @@ class _Attempt:
         )
 
 
+@dataclass(slots=True)
+class _Tries:
+    """The tries of one request: the shape of the next, what was refused before, the calls that went out."""
+
+    shape: Shape
+    told: dict[Part, str] = field(default_factory=dict)
+    calls: list[object] = field(default_factory=list)
+    renewed: bool = False
+
+    def report(self) -> PartLeftOut:
+        return PartLeftOut(tuple(self.told.values()), self.shape.blobs, reasoning=not self.shape.reasoning)
+
+
 class ProviderClient:
     """Answers requests of every provider. A process for litellm is started only where a model needs it."""
 
@@ -102,8 +112,7 @@ class ProviderClient:
         self._loading: asyncio.Task[Http] | None = None
         self._warming: asyncio.Task[None] | None = None
         self._tools: MendedTools | None = None
-        self._pictures: dict[tuple[str, PictureLimits], Picture | NoPicture] = {}
-        """Pictures made to fit, by blob and limits."""
+        self._pictures = PictureFitter()
         self._renewing: dict[str, asyncio.Task[bool]] = {}
 
     @property
@@ -155,41 +164,49 @@ class ProviderClient:
         """
         await self._renew(request.model)
         served = self._router.catalog.served_name(request.model)
-        request, unreadable = await self._with_fitting_pictures(request)
+        request, unreadable = await self._pictures.fit(request, self._picture_limits(request.model))
         mended = self._mended(request)
         request = mended.out(request)
-        shape = Shape(self._learnt.form(served), blobs=frozenset(unreadable))
-        told: dict[Part, str] = {}
+        tries = _Tries(Shape(self._learnt.form(served), blobs=frozenset(unreadable)))
         if unreadable:
-            told[Part.PICTURE] = f"A picture can't be sent: it is {'; '.join(dict.fromkeys(unreadable.values()))}."
-        calls: list[object] = []
-        renewed = False
+            reasons = "; ".join(dict.fromkeys(unreadable.values()))
+            tries.told[Part.PICTURE] = f"A picture can't be sent: it is {reasons}."
         while True:
-            attempt = self._prepare(request, shape)
+            attempt = self._prepare(request, tries.shape)
             begun = False
             try:
                 async with aclosing(self._answer(attempt)) as events:
                     async for event in events:
-                        if not begun and told:
-                            self._remember(served, shape.form)
-                            yield PartLeftOut(tuple(told.values()), shape.blobs, reasoning=not shape.reasoning)
+                        if not begun and tries.told:
+                            self._remember(served, tries.shape.form)
+                            yield tries.report()
                         begun = True
                         yield mended.back(event)
             except ModelError as error:
-                if begun:
+                if begun or not await self._changes(error, attempt, tries):
                     raise
-                if not renewed and await self._renewed(error, attempt):
-                    renewed = True
-                    continue
-                calls.append(attempt.call)
-                after = self._after_refusal(error, attempt, tries=len(calls)) if len(calls) < MAX_TRIES else None
-                if after is None or self._prepare(request, after[0]).call in calls:
-                    raise
-                shape, part = after
-                told[part] = REMEDIES[part].said.format(name=attempt.route.target.provider)
-                log.warning("%s Sent again, refused was: %s", error.message, part)
             else:
                 return
+
+    async def _changes(self, error: ModelError, attempt: _Attempt, tries: _Tries) -> bool:
+        """Prepare another try after an error; returns False where nothing can be changed that may help."""
+        if not tries.renewed and await self._renewed(error, attempt):
+            tries.renewed = True
+            return True
+        tries.calls.append(attempt.call)
+        if len(tries.calls) >= MAX_TRIES:
+            return False
+        after = self._after_refusal(error, attempt, is_last_try=len(tries.calls) == MAX_TRIES - 1)
+        if after is None or self._prepare(attempt.asked, after[0]).call in tries.calls:
+            return False
+        tries.shape, part = after
+        tries.told[part] = REMEDIES[part].said.format(name=attempt.route.target.provider)
+        log.warning("%s Sent again, refused was: %s", error.message, part)
+        return True
+
+    def _picture_limits(self, model: str) -> PictureLimits:
+        route = self._router.route(model)
+        return OWN_SERVER_PICTURES if route.is_small_server else route.provider.pictures
 
     def _mended(self, request: ModelRequest) -> MendedTools:
         """Return the tools of a request as its provider takes them. Those of a session are mended once."""
@@ -198,27 +215,6 @@ class ProviderClient:
             self._tools = MendedTools.of(request.tools, wire)
         return self._tools
 
-    async def _with_fitting_pictures(self, request: ModelRequest) -> tuple[ModelRequest, dict[str, str]]:
-        """Return a request with pictures as its provider takes them, and why others can't be sent, by blob."""
-        if not request.blobs:
-            return request, {}
-        route = self._router.route(request.model)
-        limits = OWN_SERVER_PICTURES if route.is_small_server else route.provider.pictures
-        mimes = {part.blob: part.mime for message in request.messages for part in images_in(message)}
-        odd = {
-            blob: request.blobs[blob]
-            for blob, mime in mimes.items()
-            if blob in request.blobs and not fits(request.blobs[blob], mime, limits)
-        }
-        for blob, data in odd.items():
-            if (blob, limits) not in self._pictures:
-                self._pictures[blob, limits] = await asyncio.to_thread(read_picture, data, limits)
-        made = {blob: self._pictures[blob, limits] for blob in odd}
-        while len(self._pictures) > _PICTURES_KEPT:
-            self._pictures.pop(next(iter(self._pictures)))
-        unreadable = {blob: picture.reason for blob, picture in made.items() if isinstance(picture, NoPicture)}
-        return with_pictures(request, made), unreadable
-
     async def _renewed(self, error: ModelError, attempt: _Attempt) -> bool:
         """Return whether a token that was refused has been replaced."""
         key = attempt.route.key
@@ -226,7 +222,7 @@ class ProviderClient:
             return False
         return await self._renew(attempt.request.model, key.get_secret_value())
 
-    def _after_refusal(self, error: ModelError, attempt: _Attempt, *, tries: int) -> tuple[Shape, Part] | None:
+    def _after_refusal(self, error: ModelError, attempt: _Attempt, *, is_last_try: bool) -> tuple[Shape, Part] | None:
         """Return the shape to try after an error, and the part that was refused; None where it is no such refusal."""
         body = read_body(attempt.failure.text if attempt.failure is not None else "")
         refusal = None if attempt.request.compact else find_refusal(error, body, attempt.sent)
@@ -238,7 +234,7 @@ class ProviderClient:
             attempt.body,
             body,
             optional=attempt.optional,
-            is_last_try=tries == MAX_TRIES - 1,
+            is_last_try=is_last_try,
         )
         shape = next_shape(refused, refusal)
         return None if shape is None else (shape, refusal.part)
@@ -282,11 +278,12 @@ class ProviderClient:
         formats = {"responses": route.provider.responses.compacts, "messages": route.provider.messages.compacts}
         if request.compact and not formats.get(route.wire or ""):
             raise ModelError(ErrorKind.INVALID_REQUEST, f"{route.target.provider} has no compaction of its own.")
+        sent_as = shape
         if shape.form.roles == "apart" and route.is_own_server:
             # Templates of such models often refuse two messages of the user in a row, or drop one.
-            shape = replace(shape, form=shape.form.model_copy(update={"roles": "joined"}))
+            sent_as = replace(shape, form=shape.form.model_copy(update={"roles": "joined"}))
         chat = route.provider.chat if route.wire is None else route.chat
-        sized = shaped(request, shape, call_id_chars=0 if route.wire not in (None, "chat") else chat.call_id_chars)
+        sized = shaped(request, sent_as, call_id_chars=0 if route.wire not in (None, "chat") else chat.call_id_chars)
         if route.wire is None:
             from tui_agent.model.hosted.client import build_call
 

@@ -6,7 +6,7 @@ with a part of its session, is left out of that request alone.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.error_body import ErrorBody
 from tui_agent.model.providers import WireName
 from tui_agent.model.refusals import Part, Refusal, is_about_reasoning_field
-from tui_agent.pictures import NoPicture, Picture
+from tui_agent.model.request_pictures import images_in
 from tui_agent.session.entries import ToolSchema
 
 MAX_TRIES = 3
@@ -314,30 +314,6 @@ def _ids_shortened(now: Shape, longest: int) -> Shape | None:
 
 
 # -- pictures -----------------------------------------------------------------------------------------------
-
-
-def images_in(message: Message) -> Iterator[ImageRef]:
-    """Yield the pictures of a message."""
-    return (part for part in message.content if isinstance(part, ImageRef))
-
-
-def with_pictures(request: ModelRequest, made: Mapping[str, Picture | NoPicture]) -> ModelRequest:
-    """Return a request with other bytes and types of some pictures, by blob."""
-    found = {blob: picture for blob, picture in made.items() if isinstance(picture, Picture)}
-    if not found:
-        return request
-    blobs = {**request.blobs, **{blob: picture.data for blob, picture in found.items()}}
-    return replace(request, messages=tuple(_retyped(message, found) for message in request.messages), blobs=blobs)
-
-
-def _retyped(message: Message, made: Mapping[str, Picture]) -> Message:
-    if not any(image.blob in made for image in images_in(message)):
-        return message
-    parts = (
-        ImageRef(part.blob, made[part.blob].mime) if isinstance(part, ImageRef) and part.blob in made else part
-        for part in message.content
-    )
-    return replace(message, content=tuple(parts))
 
 
 def _without_pictures(message: Message, blobs: frozenset[str] | None) -> Message:
