@@ -164,16 +164,11 @@ class Cut(ScriptedClient):
             return
 
 
-@pytest.mark.parametrize(
-    ("client", "error"),
-    [(ScriptedClient([Reply("")]), "answer was empty"), (Cut([Reply("Some text that is cut")]), "broke off")],
-)
-async def test_an_answer_without_text_or_end_is_tried_again_a_few_times_only(
-    tmp_path: Path, client: ScriptedClient, error: str
-) -> None:
+async def test_an_answer_that_breaks_off_is_tried_again_a_few_times_only(tmp_path: Path) -> None:
+    client = Cut([Reply("Some text that is cut")])
     ended = await make_agent(tmp_path, client, sleep=AsyncMock()).say("go")
     assert ended.reason == "error"
-    assert error in (ended.error or "")
+    assert "broke off" in (ended.error or "")
     assert 1 < len(client.requests) < 10
 
 

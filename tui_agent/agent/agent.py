@@ -10,6 +10,7 @@ from tui_agent.agent.answer import Answerer
 from tui_agent.agent.attachments import Prepared
 from tui_agent.agent.channel import EventChannel, Journal, Questions, joined
 from tui_agent.agent.checkpoints.rewind import FileRewind
+from tui_agent.agent.closing_check import ClosingCheck
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import (
     AgentEvent,
@@ -23,11 +24,12 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.hooks.hooks import Containment
 from tui_agent.agent.hooks.payloads import About
+from tui_agent.agent.intake import Intake
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.loop import Loop
 from tui_agent.agent.mcp.questions import Asker
 from tui_agent.agent.mcp.records import McpServerStatus
-from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
+from tui_agent.agent.message_queue import QueuedMessage
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.shell import interrupted, run_shell
@@ -136,10 +138,19 @@ class Agent:
         self.mcp = SessionMcp(self)
         self.subagents: dict[str, Agent] = {} if self._subagents is None else self._subagents.working
         """The subagents that work now, by the call they work on."""
-        self.queue = MessageQueue()
+        intake = Intake(self._journal, ports)
+        self.queue = intake.queue
         """The messages that wait."""
+        recorder = self.files.recorder
         self._loop = Loop(
-            self._journal, ports, self.queue, self.context, self._answerer, self.tools, self.files.recorder
+            self._journal,
+            ports,
+            intake,
+            self.context,
+            self._answerer,
+            self.tools,
+            closing_check=ClosingCheck(self._journal, ports, self.tools.gate, recorder),
+            recorder=recorder,
         )
         self._run: asyncio.Task[RunEnded] | None = None
         self._compacting: asyncio.Future[CompactionOutcome] | None = None

@@ -13,6 +13,7 @@ from tui_agent.agent.channel import Journal
 from tui_agent.agent.doom_loop import CHECKED_CHARS, Repetition, find_repetition
 from tui_agent.agent.events import (
     AnswerDelta,
+    AnswerWasReasoning,
     LiveAnswer,
     Notice,
     PromptProgress,
@@ -34,13 +35,14 @@ from tui_agent.model.protocol import (
     PartLeftOut,
     ReasoningDelta,
     TextDelta,
+    TextWasReasoning,
     ToolCallDelta,
     ToolCallReady,
     UsageReport,
 )
 from tui_agent.model.text_calls import Check, read_text_calls
 from tui_agent.model.waits import LOADING_DELAY, LOADING_PATIENCE, retry_delay
-from tui_agent.model.written_calls import CallIds
+from tui_agent.model.written_calls import CallIds, plain_name
 from tui_agent.session.entries import (
     AssistantEntry,
     AssistantPart,
@@ -82,14 +84,33 @@ class _Attempt:
     unchecked: int = 0
     repetition: Repetition | None = None
 
-    def check(self, said: list[str], added: int) -> None:
-        self.unchecked += added
-        if self.unchecked >= CHECKED_CHARS:
-            self.unchecked = 0
-            said[:] = ["".join(said)]
-            self.repetition = find_repetition(said[0])
-            if self.repetition is not None:
-                said[:] = [said[0][: -self.repetition.extra]]
+    def write(self, piece: ToolCallDelta) -> ToolCallProgress:
+        """Take a piece of a call that is being written; return the call so far."""
+        before = self.writing.get(piece.index) or ToolCallProgress("", "", "")
+        call_id = piece.call_id or before.call_id
+        tool = plain_name(piece.tool) or before.tool
+        progress = ToolCallProgress(call_id, tool, before.arguments + piece.arguments)
+        self.writing[piece.index] = progress
+        return progress
+
+    def take_as_reasoning(self) -> str:
+        """Make the text so far reasoning, and return it."""
+        text = "".join(self.text)
+        self.reasoning.append(text)
+        self.text.clear()
+        return text
+
+    def add(self, said: list[str], text: str, *, is_watched: bool) -> None:
+        """Add text to what is said or thought, and look for repetition at its end if it is watched."""
+        said.append(text)
+        self.unchecked += len(text)
+        if not is_watched or self.unchecked < CHECKED_CHARS:
+            return
+        self.unchecked = 0
+        said[:] = ["".join(said)]
+        self.repetition = find_repetition(said[0])
+        if self.repetition is not None:
+            said[:] = [said[0][: -self.repetition.extra]]
 
     def read_text_calls(self, request: ModelRequest, check: Check) -> str:
         """Take the calls written into the text; returns why those that were meant as calls can't be read."""
@@ -115,22 +136,29 @@ class _Attempt:
         if text := "".join(self.text):
             parts.append(TextPart(text=text))
         parts.extend(self.calls)
-        finish = (
-            "interrupted" if interrupted else "error" if error else self.finished.reason if self.finished else "stop"
-        )
-        note = self.finished.note if self.finished else ""
+        finish = self.finished.reason if self.finished else "stop"
+        if finish == "stop" and self.calls:
+            finish = "tool_calls"
         return AssistantEntry(
             parts=tuple(parts),
             model=self.model,
             usage=self.usage,
             cost=self.cost,
-            finish="tool_calls" if finish == "stop" and self.calls else finish,
-            error=error or (f"The provider refused to answer: {note}" if note else None),
+            finish="interrupted" if interrupted else "error" if error else finish,
+            error=error or self._refusal(),
             interrupted=interrupted,
             estimate=self.estimate,
             started_at=self.started_at,
             first_token_at=self.first_token_at,
         )
+
+    def _refusal(self) -> str | None:
+        """Return why the provider refused to answer; None where it didn't, or where the answer's text says it."""
+        if self.finished is None or self.finished.reason != "content_filter":
+            return None
+        if self.finished.note:
+            return f"The provider refused to answer: {self.finished.note}"
+        return None if "".join(self.text).strip() else "The provider refused to answer and gave no reason."
 
 
 class Answerer:
@@ -213,8 +241,6 @@ class Answerer:
                         return
         if attempt.finished is None:
             raise ModelError(ErrorKind.NETWORK, "The answer broke off before its end.")
-        if not (attempt.text or attempt.calls or attempt.reasoning or attempt.finished.reason == "content_filter"):
-            raise ModelError(ErrorKind.NETWORK, "The model's answer was empty.")
 
     def _take(self, attempt: _Attempt, event: ModelEvent) -> None:
         if isinstance(event, protocol.PromptProgress):
@@ -224,23 +250,17 @@ class Answerer:
             attempt.first_token_at = self._ports.clock()
         match event:
             case TextDelta(text=text):
-                attempt.text.append(text)
                 self._channel.emit(AnswerDelta(text))
-                if self.watches_repetition:
-                    attempt.check(attempt.text, len(text))
+                attempt.add(attempt.text, text, is_watched=self.watches_repetition)
             case ReasoningDelta(text=text):
-                attempt.reasoning.append(text)
                 self._channel.emit(ReasoningProgress(text))
-                if self.watches_repetition:
-                    attempt.check(attempt.reasoning, len(text))
+                attempt.add(attempt.reasoning, text, is_watched=self.watches_repetition)
+            case TextWasReasoning():
+                self._channel.emit(AnswerWasReasoning(attempt.take_as_reasoning()))
             case ToolCallDelta():
-                before = attempt.writing.get(event.index) or ToolCallProgress("", "", "")
-                progress = attempt.writing[event.index] = ToolCallProgress(
-                    event.call_id or before.call_id, event.tool or before.tool, before.arguments + event.arguments
-                )
-                self._channel.emit(progress)
+                self._channel.emit(attempt.write(event))
             case ToolCallReady(call_id=call_id, tool=tool, arguments=arguments):
-                attempt.calls.append(ToolCallPart(call_id=call_id, tool=tool, arguments=arguments))
+                attempt.calls.append(ToolCallPart(call_id=call_id, tool=plain_name(tool), arguments=arguments))
             case UsageReport(usage=usage, cost=cost):
                 attempt.usage, attempt.cost = usage, cost
             case Finished():

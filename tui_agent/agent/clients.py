@@ -14,7 +14,9 @@ from tui_agent.model.protocol import (
     ModelClient,
     ModelError,
     ModelEvent,
+    ReasoningDelta,
     TextDelta,
+    TextWasReasoning,
     ToolCallReady,
     UsageReport,
 )
@@ -69,6 +71,8 @@ class Completion:
     text: str = ""
     finish: str = "error"
     tool_calls: int = 0
+    is_thinking: bool = False
+    """It holds reasoning."""
     item: str | None = None
 
 
@@ -86,6 +90,11 @@ async def complete(
                 case TextDelta():
                     answer.text += event.text
                     progress(event.text)
+                case ReasoningDelta():
+                    answer.is_thinking = True
+                case TextWasReasoning():
+                    answer.text = ""
+                    answer.is_thinking = True
                 case ToolCallReady():
                     answer.tool_calls += 1
                 case Finished():

@@ -17,6 +17,7 @@ from tui_agent.agent.fallback import Availability, stands_in_for
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.prompt_head import Head
+from tui_agent.agent.reminders import reminder
 from tui_agent.agent.threads import in_thread
 from tui_agent.context.budget import (
     ContextSize,
@@ -76,7 +77,7 @@ from tui_agent.session.entries import (
     TextPart,
     ToolResultEntry,
     Usage,
-    UserEntry,
+    UserPart,
 )
 from tui_agent.session.path_queries import newest, newest_message
 from tui_agent.session.session import Session
@@ -515,9 +516,9 @@ class ContextKeeper:
             recent = await asyncio.to_thread(self._session.entries, newest_ids)
             counter = self._ports.directory.counter(self.model)
             files = await asyncio.to_thread(files_back, recent, self._view(), self._ports.project, room, counter)
-        back = (TextPart(text=self._ports.prompt("files_back")), *files) if files else ()
-        text = TextPart(text=self._ports.prompt("continue"))
-        self._journal.append(UserEntry(parts=(*back, text), synthetic="continue"))
+        back: list[UserPart] = [TextPart(text=self._ports.prompt("files_back")), *files] if files else []
+        path = self._session.active_path()
+        self._journal.append(reminder(path, "continue", self._ports.prompt("continue"), back))
 
     def _hold(self, trigger: "Trigger") -> HoldReason | None:
         return hold(self._session.active_path(), self.settings().compaction, self.compactor.failures, trigger)

@@ -56,6 +56,13 @@ class ReasoningProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerWasReasoning:
+    """All of the answer so far was the model's reasoning: ``text``."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallProgress:
     """The model is writing a tool call; ``arguments`` is its JSON text so far."""
 
@@ -333,6 +340,7 @@ AgentEvent = (
     | PromptProgress
     | AnswerDelta
     | ReasoningProgress
+    | AnswerWasReasoning
     | ToolCallProgress
     | ToolStarted
     | ToolOutput

@@ -6,7 +6,7 @@ everything else runs in the order the model asked.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -42,6 +42,7 @@ from tui_agent.tools.registry import find_tool
 MAX_CALLS = 64
 """Calls of one answer that are run."""
 TOO_MANY = f"Not run: one answer may make {MAX_CALLS} calls. Make what is left in the next one."
+NO_PROBLEMS: Mapping[str, str] = {}
 _REFUSED_AT_ONCE = 256
 _LEFT_SECONDS = 2
 """Seconds that closing waits for tools that were interrupted."""
@@ -99,9 +100,14 @@ class ToolRunner:
         self.gate.session_rules = parent.gate.session_rules
         self.recorded.recorder = parent.recorded.recorder
 
-    async def run(self, parts: Sequence[ToolCallPart]) -> None:
-        """Run the calls of one answer and append one result for each, whatever happens: cancelled, StopRunError."""
+    async def run(self, parts: Sequence[ToolCallPart], problems: Mapping[str, str] = NO_PROBLEMS) -> None:
+        """Run the calls of one answer and append one result for each, whatever happens: cancelled, StopRunError.
+
+        ``problems`` says, by call id, why a call is answered without being run.
+        """
         calls = [self._prepare(part) for part in parts]
+        for call in calls:
+            call.problem = problems.get(call.call_id, call.problem)
         try:
             for is_read_only, group in groupby(calls[:MAX_CALLS], key=attrgetter("is_read_only")):
                 if is_read_only:

@@ -25,6 +25,11 @@ class ReasoningDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class TextWasReasoning:
+    """All text of the answer so far was the model's thinking: its end was marked, its beginning was not."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallDelta:
     """More of a tool call that is being written. ``index`` distinguishes calls of one answer."""
 
@@ -91,7 +96,15 @@ class Finished:
 
 
 ModelEvent = (
-    PromptProgress | PartLeftOut | TextDelta | ReasoningDelta | ToolCallDelta | ToolCallReady | UsageReport | Finished
+    PromptProgress
+    | PartLeftOut
+    | TextDelta
+    | ReasoningDelta
+    | TextWasReasoning
+    | ToolCallDelta
+    | ToolCallReady
+    | UsageReport
+    | Finished
 )
 
 

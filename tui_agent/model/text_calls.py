@@ -17,6 +17,7 @@ from typing import Any
 
 from tui_agent.json_text import loads, read_literal
 from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.model.written_calls import plain_name
 from tui_agent.session.entries import ToolSchema
 
 _TAG = r"<(?:(?:minimax:)?tool_calls?|tools|function_calls?)>|<\|python_tag\|>|<[|｜]tool[\w▁]*begin[|｜]>"
@@ -184,7 +185,7 @@ class _Scanner:
             self._at, self._marked = opening.end(), True
         if function := _FUNCTION.match(self._text, self._at):
             self._at, self._marked = function.end(), True
-            yield TextCall(_plain_name(function[1]), self._function_arguments(function[1]))
+            yield TextCall(plain_name(function[1]), self._function_arguments(function[1]))
         elif mistral := _MISTRAL.match(self._text, self._at):
             self._at, self._marked = mistral.end(), True
             value = self._value()
@@ -195,7 +196,7 @@ class _Scanner:
     def _function_arguments(self, name: str) -> str:
         if self._text[self._at : self._at + 1] == "{":
             return _object(self._value())
-        schema = self._tools.get(_plain_name(name))
+        schema = self._tools.get(plain_name(name))
         properties = schema.parameters.get("properties") or {} if schema is not None else {}
         values: dict[str, Any] = {}
         while parameter := _PARAMETER.match(self._text, self._at):
@@ -215,7 +216,7 @@ class _Scanner:
                     call = call.args[0]
                 if not isinstance(call, ast.Call):
                     raise _UnreadableError("It does something else than call a tool.")
-                name = _plain_name(ast.unparse(call.func))
+                name = plain_name(ast.unparse(call.func))
                 schema = self._tools.get(name)
                 names = list(schema.parameters.get("properties") or ()) if schema is not None else []
                 given = [*zip(names, call.args, strict=False), *((word.arg, word.value) for word in call.keywords)]
@@ -244,7 +245,7 @@ class _Scanner:
             value = read_literal(value_text)
         except ValueError:
             named = _NAMED.match(rest)
-            if self._marked or (named is not None and _plain_name(named[1]) in self._tools):
+            if self._marked or (named is not None and plain_name(named[1]) in self._tools):
                 raise _UnreadableError(f"It isn't valid JSON: {error}.") from None
             raise _NoCallError from None
         self._at += len(value_text)
@@ -264,13 +265,13 @@ class _Scanner:
         name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
         given = next((value[key] for key in _ARGUMENTS if key in value), None)
         if self._marked and name is not None:
-            yield TextCall(_plain_name(name), _object({} if given is None else given))
-        elif name is None or given is None or not value.keys() <= _BESIDE or _plain_name(name) not in self._tools:
+            yield TextCall(plain_name(name), _object({} if given is None else given))
+        elif name is None or given is None or not value.keys() <= _BESIDE or plain_name(name) not in self._tools:
             if self._marked:
                 raise _UnreadableError("A call needs a name and arguments.")
             raise _NoCallError
         else:
-            yield TextCall(_plain_name(name), _object(given))
+            yield TextCall(plain_name(name), _object(given))
 
 
 _DECODER = json.JSONDecoder(strict=False)
@@ -285,10 +286,6 @@ def _object(value: Any) -> str:
     if not isinstance(value, dict):
         raise _UnreadableError("The arguments aren't a JSON object.")
     return json.dumps(value, ensure_ascii=False)
-
-
-def _plain_name(name: str) -> str:
-    return name.removeprefix("functions.").removeprefix("default_api.")
 
 
 def _typed(text: str, schema: Any) -> Any:

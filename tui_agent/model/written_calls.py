@@ -18,6 +18,15 @@ def is_object(text: str) -> bool:
         return False
 
 
+def plain_name(tool: str) -> str:
+    """Return a tool's name without what models and servers put around it.
+
+    gpt-oss writes a call to ``functions.read<|channel|>commentary``; some servers let that through.
+    """
+    name = tool.partition("<|")[0].strip() or tool
+    return name.removeprefix("functions.").removeprefix("default_api.")
+
+
 class CallIds:
     """Gives each call of an answer an id that is not among those ``taken``, which occur in its request."""
 

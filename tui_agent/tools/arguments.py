@@ -189,14 +189,30 @@ def _plain(name: str) -> str:
 
 
 def _fitting(name: str, field: FieldInfo, value: Any) -> Any:
-    if isinstance(value, str) and getattr(field.annotation, "__origin__", None) in {tuple, list}:
-        try:
-            return loads(value, strict=False)
-        except json.JSONDecodeError:
-            return value
+    if getattr(field.annotation, "__origin__", None) in {tuple, list}:
+        value = _from_json_text(value)
+        if isinstance(value, list) and not _holds_texts(field):
+            return [_from_json_text(item) for item in value]
+        return value
     if name in _ONE_OF and isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
         return value[0]
     return value
+
+
+def _from_json_text(value: Any) -> Any:
+    """Return what a JSON text in a value's place stands for; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return loads(value, strict=False)
+    except json.JSONDecodeError:
+        return value
+
+
+def _holds_texts(field: FieldInfo) -> bool:
+    """Whether the items of a list may be text as they are."""
+    kinds = getattr(field.annotation, "__args__", ())
+    return not kinds or not isinstance(kinds[0], type) or not issubclass(kinds[0], ToolInput)
 
 
 # -- problems -----------------------------------------------------------------------------------------------

@@ -83,6 +83,10 @@ class EditInput(ToolInput):
         edits = values.get("edits")
         if not isinstance(edits, list | tuple) or not all(isinstance(edit, dict) for edit in edits):
             return values
+        if "all" in values:
+            # Beside the edits it means each of them.
+            beside = {"all": values.pop("all")}
+            values["edits"] = edits = [beside | edit for edit in edits]
         named = {str(edit["path"]) for edit in edits if "path" in edit}
         path = values.get("path") or next(iter(named), None)
         if named != {path}:

@@ -23,6 +23,7 @@ from tui_agent.model.protocol import (
 )
 from tui_agent.model.providers import ChatFormat
 from tui_agent.model.route import Route
+from tui_agent.model.wires.thinking_tags import CLOSE, OPEN, ThinkingTags
 from tui_agent.model.wires.wire import (
     LOST_IMAGE,
     PROGRESS,
@@ -59,7 +60,6 @@ _FAILED = {"error", "network_error", "insufficient_system_resource", "abort"}
 _REASONING = ("reasoning_content", "reasoning", "reasoning_text")
 """Fields of plain reasoning; the first that has text counts, for some send the same in two."""
 
-_OPEN, _CLOSE = "<think>", "</think>"
 
 _OPTIONAL = (
     "stream_options", "reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget",
@@ -194,7 +194,7 @@ _KEPT_FIELDS = (*_REASONING, "reasoning_details", "thinking_blocks")
 def _plain(blob: Mapping[str, Any]) -> str:
     text = next((blob[name] for name in _REASONING if isinstance(blob.get(name), str)), "")
     if not text and isinstance(blob.get("thinking"), str):
-        text = blob["thinking"].strip().removeprefix(_OPEN).removesuffix(_CLOSE).strip()
+        text = blob["thinking"].strip().removeprefix(OPEN).removesuffix(CLOSE).strip()
     return text or "".join(map(_text_of, as_list(blob.get("reasoning_details"))))
 
 
@@ -219,7 +219,7 @@ class ChatReader(Reader):
         self._blocks = _Blocks()
         self._extras: dict[str, Any] = {}
         self._signatures: list[str] = []
-        self._tags = _Tags()
+        self._tags = ThinkingTags()
         self._usage: dict[str, Any] = {}
         self._cost: float | None = None
 
@@ -345,67 +345,6 @@ class ChatReader(Reader):
 def _choice(chunk: Mapping[str, Any]) -> dict[str, Any]:
     """Return the only choice of a chunk, an empty one where it has none."""
     return next(iter(objects(as_list(chunk.get("choices"))[:1])), {})
-
-
-class _Tags:
-    """Splits reasoning in tags at the beginning of the content from the rest, wherever the tags are cut."""
-
-    def __init__(self) -> None:
-        self._held = ""
-        self._state: str = "before"
-        self._shown = False
-        self.parts: list[str] = []
-        """The reasoning with its tags and the space behind them, in the pieces it came in."""
-
-    def take(self, text: str, *, reasoned: bool) -> list[ModelEvent]:
-        """Take a piece of content. ``reasoned``: reasoning came in a field of its own, so that a tag is just text."""
-        if self._state == "text":
-            return [TextDelta(text)]
-        held, self._held = self._held + text, ""
-        if self._state == "before":
-            begun = held.lstrip()
-            if reasoned or not (begun.startswith(_OPEN) or _OPEN.startswith(begun)):
-                self._state = "text"
-                return [TextDelta(held)]
-            if not begun.startswith(_OPEN):
-                self._held = held
-                return []
-            self._state = "within"
-            self.parts.append(held[: len(held) - len(begun) + len(_OPEN)])
-            held = begun[len(_OPEN) :]
-        if self._state == "within":
-            return self._within(held)
-        return self._behind(held)
-
-    def end(self) -> list[ModelEvent]:
-        held, self._held = self._held, ""
-        if not held:
-            return []
-        return [ReasoningDelta(held) if self._state == "within" else TextDelta(held)]
-
-    def _within(self, text: str) -> list[ModelEvent]:
-        thought, closed, rest = text.partition(_CLOSE)
-        if not closed:
-            keep = next((size for size in range(len(_CLOSE) - 1, 0, -1) if thought.endswith(_CLOSE[:size])), 0)
-            self._held = thought[len(thought) - keep :]
-            thought = thought[: len(thought) - keep]
-        self.parts.append(thought + closed)
-        shown = thought if self._shown else thought.lstrip()
-        self._shown = self._shown or bool(shown)
-        events: list[ModelEvent] = [ReasoningDelta(shown)] if shown else []
-        if closed:
-            self._state = "behind"
-            events += self._behind(rest)
-        return events
-
-    def _behind(self, text: str) -> list[ModelEvent]:
-        """Leave out the empty lines between reasoning and answer."""
-        answer = text.lstrip()
-        self.parts.append(text[: len(text) - len(answer)])
-        if not answer:
-            return []
-        self._state = "text"
-        return [TextDelta(answer)]
 
 
 def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import json
 import logging
 import ssl
 from codecs import BOM_UTF8
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ import httpx
 
 from tui_agent.model.error_body import PAGE
 from tui_agent.model.error_facts import describe, wait_headers
-from tui_agent.model.errors import Failure
+from tui_agent.model.errors import Cause, Failure
 from tui_agent.model.protocol import ModelEvent, ReasoningDelta, TextDelta, ToolCallDelta
 from tui_agent.model.redaction import redact
 from tui_agent.model.route import Route
@@ -38,11 +38,14 @@ class EventDecoder:
         self._rest = bytearray()
         self._event = ""
         self._data: list[str] = []
+        self.heard = False
+        """Part of an event has come, and not only comments, since this was last set to False."""
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
         """Take bytes and return the events that are complete now: name, "" where there is none, and data."""
         if b"\n" not in data and b"\r" not in data:
             self._rest += data
+            self._note_part()
             return []
         if self._rest:
             data = bytes(self._rest) + data
@@ -52,7 +55,11 @@ class EventDecoder:
             data = data.removesuffix(half).replace(b"\r\n", b"\n").replace(b"\r", b"\n") + half
         *lines, rest = data.split(b"\n")
         self._rest = bytearray(rest)
+        self._note_part()
         return self._take(lines)
+
+    def _note_part(self) -> None:
+        self.heard = self.heard or bool(self._rest.strip() and not self._rest.startswith(b":"))
 
     def end(self) -> list[tuple[str, str]]:
         """Return the event that was not followed by an empty line, if there is one."""
@@ -62,6 +69,8 @@ class EventDecoder:
     def _take(self, lines: list[bytes]) -> list[tuple[str, str]]:
         events = []
         for line in lines:
+            if line.startswith((b"data:", b"event:")):
+                self.heard = True
             if line.startswith(b"data:"):
                 self._data.append(line[6 if line[5:6] == b" " else 5 :].decode("utf-8", "replace"))
             elif line.startswith(b"event:"):
@@ -79,10 +88,13 @@ class DocumentDecoder:
 
     def __init__(self) -> None:
         self._rest = bytearray()
+        self.heard = False
+        """Part of a document has come since this was last set to False."""
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
         """Take bytes and return the documents that are complete now, without a name."""
         self._rest += data
+        self.heard = True
         if b"\n" not in data:
             return []
         *lines, rest = bytes(self._rest).split(b"\n")
@@ -99,6 +111,8 @@ class DocumentDecoder:
 
 _ERROR_BODY = 64 << 10
 """Bytes of a refusal that are read."""
+FINISH_GRACE_SECONDS = 2.0
+"""Seconds that usage and the last word may take once the provider has said why the answer ended."""
 _CLOSE_GRACE_SECONDS = 0.05
 """Seconds a connection gets, after the last word of an answer, to end it so that it can be used again."""
 _IDLE_SECONDS = 55.0
@@ -211,26 +225,62 @@ def _post(client: httpx.AsyncClient, call: Call, route: Route, limits: HostSetti
     )
 
 
+class _Patience:
+    """Waits for the next piece of an answer: long for the first, less for others, and briefly once it has ended.
+
+    Only events count as progress. Comments keep a connection open that has nothing to say.
+    """
+
+    def __init__(self, limits: HostSettings) -> None:
+        self._stall_timeout = limits.stall_timeout
+        self._cause: Cause = "timeout"
+        self._is_ending = False
+        self._allow(limits.first_byte_timeout)
+
+    def _allow(self, seconds: float) -> None:
+        self._allowed = seconds
+        self._left = seconds
+        """Of what is allowed; only time spent waiting counts, not what the reader of the events takes."""
+
+    def note(self, reader: Reader, *, is_event: bool, with_more: bool) -> None:
+        """Note a piece of the answer: whether it held part of an event, and whether that adds to the answer."""
+        if reader.finished and (with_more or not self._is_ending):
+            self._is_ending = True
+            self._allow(FINISH_GRACE_SECONDS)
+        elif is_event and not self._is_ending:
+            self._cause = "stalled"
+            self._allow(self._stall_timeout)
+
+    async def for_piece(self, body: AsyncIterator[bytes]) -> bytes:
+        """Return the next piece, b"" at the end; raises WireFailure when it takes too long."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        data: bytes = await _within(self._left, self._cause, anext(body, b""), seconds=self._allowed)
+        self._left -= clock() - began
+        return data
+
+
 async def _read(
     response: httpx.Response, reader: Reader, limits: HostSettings
 ) -> AsyncGenerator[list[ModelEvent], None]:
     """Feed an answer's body to its reader until it is whole or its connection ends."""
     body = response.aiter_bytes()
     decoder: EventDecoder | DocumentDecoder | None = None
-    wait, cause = limits.first_byte_timeout, "timeout"
+    patience = _Patience(limits)
     try:
-        while not reader.done and (data := await _within(wait, cause, anext(body, b""))):
-            wait, cause = limits.stall_timeout, "stalled"
+        while not reader.done and (data := await patience.for_piece(body)):
             if decoder is None and not (data := data.removeprefix(BOM_UTF8).lstrip()):
                 continue
             decoder = decoder or _decoder(data)
             events, failed = _fed(reader, decoder.feed(data))
+            patience.note(reader, is_event=decoder.heard, with_more=bool(events))
+            decoder.heard = False
             if events:
                 yield merged(events)
             if failed is not None:
                 raise failed
     except (httpx.HTTPError, WireFailure):
-        # A break after the answer is complete doesn't make it incomplete.
+        # A break after the answer is complete doesn't make it incomplete, and silence then is its end.
         if not reader.finished:
             raise
     if decoder is not None and not reader.done:
@@ -284,12 +334,13 @@ async def _refusal(response: httpx.Response, limits: HostSettings) -> Failure:
     return Failure(text.decode("utf-8", "replace"), response.status_code, wait_headers(response.headers))
 
 
-async def _within(seconds: float, cause: Any, waiting: Any) -> Any:
+async def _within(left: float, cause: Cause, waiting: Any, *, seconds: float | None = None) -> Any:
+    """Return what is waited for; a failure after ``left`` seconds names ``seconds``, if they are given, instead."""
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(left):
             return await waiting
     except TimeoutError:
-        raise WireFailure(Failure(cause=cause, seconds=seconds)) from None
+        raise WireFailure(Failure(cause=cause, seconds=left if seconds is None else seconds)) from None
 
 
 def encode(body: Mapping[str, Any]) -> bytes:

@@ -12,6 +12,7 @@ from time import perf_counter
 from tui_agent.agent.events import (
     AgentEvent,
     AnswerDelta,
+    AnswerWasReasoning,
     ReasoningProgress,
     RequestStarted,
     RetryScheduled,
@@ -306,6 +307,10 @@ class LiveFeed:
                 self.written = 0
             case RequestStarted():
                 self.discard()
+            case AnswerWasReasoning(text=text):
+                self.discard()
+                self.stream(ReasoningProgress(text))
+                self.flush()
             case RetryScheduled(kept=int(kept)):
                 # The words of a failed attempt stay, dim; the entry beside the path has all of it.
                 self.flush()

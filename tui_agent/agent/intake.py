@@ -1,0 +1,90 @@
+"""Takes the user's messages in: those that no hook refuses become entries, at the start and between steps."""
+
+import asyncio
+from collections.abc import Sequence
+
+from tui_agent.agent.calls.call import StopRunError
+from tui_agent.agent.channel import Journal
+from tui_agent.agent.events import MessageRefused
+from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.reminders import reminder
+from tui_agent.context.verdict import ENDS_TURN, Verdict, verdict_on
+from tui_agent.session.entries import AssistantEntry, TextPart, UserEntry
+from tui_agent.session.errors import StoreError
+from tui_agent.session.path_queries import newest_message
+
+
+class Intake:
+    """Takes messages from a session's queue."""
+
+    def __init__(self, journal: Journal, ports: AgentPorts) -> None:
+        self._journal = journal
+        self._ports = ports
+        self.queue = MessageQueue()
+        """The messages that wait."""
+        self._greeting = ""
+        """Text from hooks for the model, sent with the first message."""
+
+    def nothing_left(self) -> bool:
+        """Whether the newest message is an answer that ends a turn, or there is none."""
+        entry = newest_message(self._journal.session.active_path())
+        if isinstance(entry, AssistantEntry):
+            return not entry.tool_calls and verdict_on(entry) in ENDS_TURN
+        return entry is None
+
+    async def take_messages(self, *, step: int) -> None:
+        """Append the user's messages, a follow-up when the work is done; raises StopRunError if hooks refused all.
+
+        ``step`` is the run's last one, 0 before the first.
+        """
+        is_working = step > 0 and not self.nothing_left()
+        waiting = self.queue.snapshot()
+        await self._admit(self.queue.take_steering(), step=step, mid_run=is_working)
+        if self.nothing_left() and self.queue:
+            await self._admit([self.queue.popleft()], step=step, mid_run=False)
+        path = self._journal.session.active_path()
+        last = newest_message(path)
+        if isinstance(last, AssistantEntry) and _is_half_said(last):
+            # A request may not end in an answer, and half of one is no end.
+            self._journal.append(reminder(path, "continue", self._ports.prompt("continue")))
+        if self.queue.snapshot() != waiting:
+            self._journal.channel.emit(self.queue.snapshot())
+
+    async def _admit(self, messages: Sequence[QueuedMessage], *, step: int, mid_run: bool) -> None:
+        """Append the messages that no hook refuses, each followed by the hooks' context for the model."""
+        refused = ""
+        for index, message in enumerate(messages):
+            try:
+                problem = await self._admit_one(message, mid_run=mid_run)
+            except (asyncio.CancelledError, StoreError):
+                self.queue.extendleft(reversed(messages[index:]))
+                self._journal.channel.emit(self.queue.snapshot())
+                raise
+            refused = problem or refused
+        if refused and step == 0:
+            raise StopRunError(f"A hook refused the message: {refused}")
+
+    async def _admit_one(self, message: QueuedMessage, *, mid_run: bool) -> str:
+        """Append a message; return why a hook refused it, "" when none did."""
+        hooks = self._ports.hooks
+        is_resumed = bool(self._journal.session.info.first_message)
+        self._greeting += await hooks.session_start(resumed=is_resumed)
+        text = "\n".join(part.text for part in message.parts if isinstance(part, TextPart))
+        answer = await hooks.user_prompt(text, mid_run=mid_run)
+        if answer.block:
+            refused = answer.message or "no reason given"
+            self._journal.channel.emit(MessageRefused(message.typed, refused))
+            return refused
+        self._journal.append(UserEntry(parts=message.parts, mid_run=mid_run))
+        note = "\n\n".join(filter(None, [self._greeting, answer.context]))
+        self._greeting = ""
+        if note:
+            told = TextPart(text=f"<hook-context>\n{note}\n</hook-context>")
+            self._journal.append(UserEntry(parts=(told,), synthetic="hook"))
+        return ""
+
+
+def _is_half_said(answer: AssistantEntry) -> bool:
+    is_broken = verdict_on(answer) is Verdict.BROKEN
+    return is_broken and bool(answer.text.strip()) and not answer.tool_calls

@@ -1,0 +1,76 @@
+"""Messages that the program writes to the model in the user's place, each with the user's task.
+
+A small model that is told of a mistake forgets what it was doing; the task at the end of the reminder brings it back.
+"""
+
+from collections.abc import Callable, Sequence
+
+from tui_agent.agent.calls.call import StopRunError
+from tui_agent.agent.channel import Journal
+from tui_agent.context.templates import fill
+from tui_agent.context.truncation import cut_middle
+from tui_agent.context.verdict import Verdict
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, TextPart, UserEntry, UserPart
+from tui_agent.session.path_queries import typed_text
+
+UNREAD_CALL = "unread_call"
+"""Why a message follows an answer that wrote calls as text which can't be read."""
+SAYS_NOTHING = "says_nothing"
+"""Why a message follows an answer that says nothing, or promises a call and makes none."""
+_NUDGES = (UNREAD_CALL, SAYS_NOTHING)
+TASK_CHARS = 600
+"""Characters of the user's task in a reminder."""
+_STOPPED = {
+    Verdict.SILENT: "The model answered nothing, twice.",
+    Verdict.THINKING: "The model thought and answered nothing, twice.",
+    Verdict.PROMISED: "The model announced a tool call and made none, twice.",
+}
+
+
+def reminder(path: Sequence[Entry], reason: str, text: str, before: Sequence[UserPart] = ()) -> UserEntry:
+    """Return the message with a text for the model; ``reason`` says why, as ``UserEntry.synthetic``.
+
+    ``before`` are parts that come before the text.
+    """
+    task = task_of(path)
+    said = f"{text.strip()}\n\nThe user's task: {task}" if task else text
+    return UserEntry(parts=(*before, TextPart(text=said)), synthetic=reason)
+
+
+def task_of(path: Sequence[Entry]) -> str:
+    """Return what the user asked for last, shortened; "" where that isn't known."""
+    for entry in reversed(path):
+        if isinstance(entry, UserEntry) and entry.synthetic is None:
+            return cut_middle(typed_text(entry.parts).strip(), TASK_CHARS)
+        if isinstance(entry, CompactionEntry) and entry.details.user_messages:
+            return cut_middle(entry.details.user_messages[-1], TASK_CHARS)
+    return ""
+
+
+def nudge(journal: Journal, prompt: Callable[[str], str], verdict: Verdict, unread: str = "") -> None:
+    """Ask the model to mend its newest answer.
+
+    Raises:
+        StopRunError: it was asked already, and has made no call since.
+    """
+    path = journal.session.active_path()
+    if _was_nudged(path[:-1]):
+        if unread:
+            raise StopRunError(f"The model writes its tool calls as text that can't be read. {unread}")
+        raise StopRunError(_STOPPED[verdict])
+    if unread:
+        text = fill(prompt(UNREAD_CALL), problem=unread)
+        journal.append(reminder(path, UNREAD_CALL, text))
+    else:
+        journal.append(reminder(path, SAYS_NOTHING, prompt(SAYS_NOTHING)))
+
+
+def _was_nudged(path: Sequence[Entry]) -> bool:
+    for entry in reversed(path):
+        if isinstance(entry, UserEntry) and entry.synthetic in _NUDGES:
+            return True
+        if isinstance(entry, UserEntry) and entry.synthetic is None:
+            return False
+        if isinstance(entry, AssistantEntry) and entry.tool_calls:
+            return False
+    return False

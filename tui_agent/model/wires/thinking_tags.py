@@ -1,0 +1,131 @@
+"""Splits reasoning in tags from an answer's text, wherever the stream cuts the tags.
+
+Either the content begins with ``<think>``, or the server's template wrote that into the prompt: then only the closing
+tag comes, and what stands before it was sent as text.
+"""
+
+from typing import Literal
+
+from tui_agent.model.protocol import ModelEvent, ReasoningDelta, TextDelta, TextWasReasoning
+
+OPEN = "<think>"
+CLOSE = "</think>"
+_FENCE = "```"
+
+
+class ThinkingTags:
+    """The tags of one answer."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._state: Literal["before", "within", "behind", "open", "text"] = "before"
+        """Nothing was said yet; a tag is open; it was just closed; text that may turn out to be reasoning; text."""
+        self._is_shown = False
+        self._said: list[str] = []
+        """Text that may turn out to be reasoning."""
+        self.parts: list[str] = []
+        """The reasoning with its tags and the space behind them, in the pieces it came in."""
+
+    def take(self, text: str, *, reasoned: bool) -> list[ModelEvent]:
+        """Take a piece of content. ``reasoned``: reasoning came in a field of its own, so that a tag is just text."""
+        if self._state == "text":
+            return [TextDelta(text)]
+        held = self._held + text
+        self._held = ""
+        if reasoned and self._state in {"before", "open"}:
+            self._state = "text"
+            return [TextDelta(held)]
+        match self._state:
+            case "before":
+                return self._before(held)
+            case "within":
+                return self._within(held)
+            case "open":
+                return self._open(held)
+            case _:
+                return self._behind(held)
+
+    def end(self) -> list[ModelEvent]:
+        held = self._held
+        self._held = ""
+        if not held:
+            return []
+        if self._state == "within":
+            return [ReasoningDelta(held)]
+        if self._state == "open":
+            return self._open(held, is_end=True)
+        return [TextDelta(held)]
+
+    def _before(self, text: str) -> list[ModelEvent]:
+        begun = text.lstrip()
+        if begun.startswith(OPEN):
+            self._state = "within"
+            self.parts.append(text[: len(text) - len(begun) + len(OPEN)])
+            return self._within(begun[len(OPEN) :])
+        if OPEN.startswith(begun):
+            self._held = text
+            return []
+        self._state = "open"
+        return self._open(text)
+
+    def _within(self, text: str) -> list[ModelEvent]:
+        thought, closed, rest = text.partition(CLOSE)
+        if not closed:
+            thought, self._held = _without_begun_tag(thought)
+        self.parts.append(thought + closed)
+        shown = thought if self._is_shown else thought.lstrip()
+        self._is_shown = self._is_shown or bool(shown)
+        events: list[ModelEvent] = [ReasoningDelta(shown)] if shown else []
+        if closed:
+            self._state = "behind"
+            events += self._behind(rest)
+        return events
+
+    def _behind(self, text: str) -> list[ModelEvent]:
+        """Leave out the empty lines between reasoning and answer."""
+        answer = text.lstrip()
+        self.parts.append(text[: len(text) - len(answer)])
+        if not answer:
+            return []
+        self._state = "text"
+        return [TextDelta(answer)]
+
+    def _open(self, text: str, *, is_end: bool = False) -> list[ModelEvent]:
+        """Take text without an opening tag before it: a closing tag makes all of it reasoning."""
+        said, closed, rest = text.partition(CLOSE)
+        if not closed:
+            if not is_end:
+                said, self._held = _without_begun_tag(said)
+            return self._say(said)
+        before = "".join([*self._said, said])
+        if not is_end and not rest.strip(" ") and not before.endswith("\n"):
+            # Whether the tag ends its line is seen with what comes next.
+            self._held = closed + rest
+            return self._say(said)
+        if _ends_reasoning(before, rest):
+            self.parts += [before, CLOSE]
+            self._state = "behind"
+            return [*self._say(said), TextWasReasoning(), *self._behind(rest)]
+        return [*self._say(said + closed), *self._open(rest, is_end=is_end)]
+
+    def _say(self, text: str) -> list[ModelEvent]:
+        self._said.append(text)
+        return [TextDelta(text)] if text else []
+
+
+def _without_begun_tag(text: str) -> tuple[str, str]:
+    """Return a text without the beginning of a closing tag at its end, and that beginning."""
+    for size in range(len(CLOSE) - 1, 0, -1):
+        if text.endswith(CLOSE[:size]):
+            return text[:-size], text[-size:]
+    return text, ""
+
+
+def _ends_reasoning(before: str, after: str) -> bool:
+    """Whether a closing tag between two texts ends reasoning: it stands at an end of its line, and isn't spoken of."""
+    if OPEN in before:
+        return False
+    line = before.rpartition("\n")[2]
+    is_code = before.count(_FENCE) % 2 == 1 or line.count("`") % 2 == 1
+    stands_apart = not line.strip() or not after.partition("\n")[0].strip()
+    return stands_apart and not is_code
