@@ -11,11 +11,11 @@ from tests.support.agents import MODEL, YES, FixedDirectory
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, Script, ScriptedClient
 from tui_agent.agent.agent import Agent
+from tui_agent.agent.calls.repetition import ANSWER_PATTERN
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import AgentEvent, PermissionAsked
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.agent.tool_runner import ANSWER_PATTERN
 from tui_agent.resources import prompt
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store

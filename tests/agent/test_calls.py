@@ -127,7 +127,6 @@ async def test_an_error_that_no_tool_should_raise_is_told_to_the_model(tmp_path:
     assert (await harness.say("look")).reason == "done"
     results = {result.tool: result for result in harness.results()}
     assert results["grep"].status is ToolStatus.ERROR
-    assert "null byte" in results["grep"].output
     assert results["read"].status is ToolStatus.ERROR
 
 
