@@ -17,6 +17,7 @@ from tui_agent.app.commands import command_table
 from tui_agent.app.controller import READ_ONLY
 from tui_agent.app.status_commands import status_lines
 from tui_agent.cli.output import ExitCode
+from tui_agent.errors import CommandError
 from tui_agent.session.entries import CompactionEntry, EffortChangeEntry, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -55,6 +56,22 @@ async def test_mode_effort_and_title_are_kept(place: Place) -> None:
     assert isinstance(place.harness.path()[-1], EffortChangeEntry)
     assert await place.run("/rename", "A better title") == ExitCode.DONE
     assert place.harness.session.info.title == "A better title"
+
+
+@pytest.mark.parametrize("message", ["/octest z", "/octest", "/modle plan", "/octest\nover two lines"])
+async def test_a_command_that_there_is_not_is_never_sent(place: Place, message: str) -> None:
+    before = place.harness.path()
+    with pytest.raises(CommandError, match=f"There is no command {message.split(maxsplit=1)[0]}") as refused:
+        await place.run(message)
+    assert ("type a space first" in str(refused.value)) is (len(message.split()) > 1)
+    assert place.harness.path() == before
+
+
+@pytest.mark.parametrize("message", ["/usr/lib/x.py is broken", " /octest z", "/ something", "/usr/lib/x.py"])
+async def test_paths_and_what_follows_a_space_are_messages(place: Place, message: str) -> None:
+    assert await place.run(message) == ExitCode.DONE
+    asked = [entry for entry in place.harness.path() if isinstance(entry, UserEntry)][-1]
+    assert message.strip() in str(asked.parts[0])
 
 
 async def test_a_report_is_the_output(place: Place) -> None:

@@ -89,6 +89,7 @@ def test_one_line_is_one_harmless_line(text: str) -> None:
         ("/help", CommandIntent("help", "")),
         ("/Model  openai/x ", CommandIntent("model", "openai/x")),
         ("/compact keep\nthe names", CommandIntent("compact", "keep\nthe names")),
+        ("/octest\nz", CommandIntent("octest", "z")),
         ("/usr/lib is full", MessageIntent("/usr/lib is full")),
         (" /help", MessageIntent("/help")),
         ("!ls", ShellIntent("ls", excluded=False)),

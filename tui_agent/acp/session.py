@@ -40,7 +40,7 @@ from tui_agent.agent.events import (
     RunEnded,
 )
 from tui_agent.agent.permissions import in_words
-from tui_agent.agent.preparing import prepare
+from tui_agent.agent.preparing import prepare, prepare_command
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.controller import Controller
 from tui_agent.app.frontend import (
@@ -58,6 +58,7 @@ from tui_agent.app.frontend import (
 from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.app.status_commands import job_lines
+from tui_agent.errors import CommandError
 from tui_agent.files.inside import read_regular
 from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, ModelChangeEntry
 
@@ -264,7 +265,13 @@ class EditorSession:
             return stop
         agent = self.agent
         cancels = self._cancels
-        prepared = await prepare(prompt.text, agent.session, agent.ports)
+        if isinstance(intent, CommandIntent):
+            made = await prepare_command(intent.name, intent.arguments, agent.session, agent.ports)
+            if made is None:
+                raise CommandError(self.controller.unknown(intent.name, intent.arguments))
+            prepared = made
+        else:
+            prepared = await prepare(prompt.text, agent.session, agent.ports)
         if self._cancels != cancels:
             return "cancelled"
         agent.switch_for(prepared)

@@ -19,6 +19,7 @@ from tui_agent.errors import CommandError
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AGENT_PREFIX, SKILL_PREFIX, FilePart, TextPart, UserPart
 from tui_agent.session.session import Session
+from tui_agent.tools.bash import NO_OUTPUT
 from tui_agent.tools.skill import Skill
 
 _COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?:\s+(.*))?", re.DOTALL)
@@ -31,10 +32,15 @@ async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str 
     """
     await asyncio.to_thread(ports.knowledge.load)
     prepared = None
-    if found := _COMMAND.fullmatch(text.strip()):
+    if found := _COMMAND.fullmatch(text.rstrip()):
         prepared = await prepare_command(found[1].lower(), (found[2] or "").strip(), session, ports)
     if prepared is None:
         prepared = await load_message(text, ports.cwd, session, ports.put_blob, named=partial(load_named, ports))
+    return with_piped(prepared, piped)
+
+
+def with_piped(prepared: Prepared, piped: str) -> Prepared:
+    """Return a message with text added that nobody typed: names in it are not looked up."""
     first = prepared.parts[0]
     if not piped or not isinstance(first, TextPart):
         return prepared
@@ -105,7 +111,7 @@ def _check_trusted(name: str, template: str, ports: AgentPorts) -> None:
 async def _run_unheard(ports: AgentPorts, shell_command: str) -> str:
     """Run a command of a template; its output becomes part of a message, and nobody listens."""
     entry = await run_shell(shell_command, ports, EventChannel(), excluded=True)
-    return entry.output
+    return "" if entry.output == NO_OUTPUT else entry.output
 
 
 async def _filled(command: UserCommand, arguments: str, session: Session, ports: AgentPorts) -> Prepared:

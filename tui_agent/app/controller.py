@@ -163,7 +163,7 @@ class Controller:
             count_use(self.services.state_dir, command.name)
         if command is None:
             # Its file may be new.
-            return self.soon(self.outbox.send_command(name, arguments, self.unknown(name)))
+            return self.soon(self.outbox.send_command(name, arguments, self.unknown(name, arguments)))
         return self.soon(self._run(command, arguments))
 
     async def _run(self, command: Command, arguments: str) -> bool:
@@ -193,12 +193,14 @@ class Controller:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    def unknown(self, name: str) -> str:
+    def unknown(self, name: str, arguments: str = "") -> str:
+        """Return the complaint about a command that there is not; with arguments it may have been a message."""
         names = [known for command in self.commands for known in (command.name, *command.aliases)]
         begins = [known for known in names if known.startswith(name[:3])] if len(name) >= 2 else []
         close = list(dict.fromkeys([*get_close_matches(name, names, 3, 0.6), *begins]))[:3]
         meant = f"Did you mean {' or '.join('/' + known for known in close)}?" if close else "/help lists them."
-        return f"There is no command /{one_line(name, 40)}. {meant}"
+        message = " For a message that begins with a slash, type a space first." if arguments else ""
+        return f"There is no command /{one_line(name, 40)}. {meant}{message}"
 
     @property
     def open_agent(self) -> Agent:

@@ -4,7 +4,7 @@ import re
 
 from tui_agent.lazy import dataclass
 
-_COMMAND = re.compile(r"/([A-Za-z][\w:-]*)(?:[ \t]+(.*))?", re.DOTALL)
+_COMMAND = re.compile(r"/([A-Za-z][\w:-]*)(?:\s+(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

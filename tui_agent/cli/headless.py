@@ -18,7 +18,7 @@ from tui_agent.agent.events import (
     RetryScheduled,
     RunEnded,
 )
-from tui_agent.agent.preparing import prepare
+from tui_agent.agent.preparing import prepare, prepare_command, with_piped
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.controller import Controller
 from tui_agent.app.format import one_line, plural
@@ -46,7 +46,7 @@ from tui_agent.cli.ending import ENDING, listening
 from tui_agent.cli.output import ExitCode, say, say_json
 from tui_agent.errors import CommandError, UserFacingError
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import AssistantEntry, RunnerState, TextPart, ToolResultEntry, ToolStatus
+from tui_agent.session.entries import AssistantEntry, RunnerState, ToolResultEntry, ToolStatus
 from tui_agent.session.errors import SessionHeld
 from tui_agent.session.ids import short_id
 from tui_agent.session.records import RunOutcome, SessionInfo
@@ -305,10 +305,15 @@ class HeadlessRun(Frontend):
                 self._failed = True
             return
         await self._take_inventory()
-        prepared = await prepare(message, self.agent.session, self.agent.ports, piped=piped)
-        if isinstance(intent, CommandIntent) and prepared.parts == (TextPart(text=f"/{intent.name}"),):
-            # A word with a slash and nothing else says nothing to a model: it is a command that was mistyped.
-            raise CommandError(self.controller.unknown(intent.name))
+        session = self.agent.session
+        ports = self.agent.ports
+        if isinstance(intent, CommandIntent):
+            made = await prepare_command(intent.name, intent.arguments, session, ports)
+            if made is None:
+                raise CommandError(self.controller.unknown(intent.name, intent.arguments))
+            prepared = with_piped(made, piped)
+        else:
+            prepared = await prepare(message, session, ports, piped=piped)
         self.controller.outbox.send_prepared(prepared)
 
     # -- the controller's frontend ------------------------------------------------------------------------------------

@@ -36,6 +36,9 @@ from tui_agent.tools.programs import (
     run_program,
 )
 
+NO_OUTPUT = "[No output.]"
+"""The whole output of a command that went well and wrote nothing."""
+
 DEFAULT_TIMEOUT = 120
 """Seconds a command may take when the model names none."""
 
@@ -221,7 +224,7 @@ def _output(arguments: BashInput, ended: EndedProgram, context: ToolContext) -> 
     withheld = withheld_from(context.environment, arguments.command, text, failed=failed)
     footer = "\n".join(filter(None, [how, hint, ended.note, withheld]))
     if not text.strip() and not footer:
-        footer = "[No output.]"
+        footer = NO_OUTPUT
     seen = Truncation(total_lines=capture.total_lines, total_bytes=capture.total_bytes, kept_lines=0, kept_bytes=0)
     return Output(
         text=text,

@@ -1,44 +1,26 @@
 """Completion in the prompt: which word is being completed, and which candidates fit it best. Pure."""
 
+import heapq
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from math import prod
 from typing import TYPE_CHECKING, Literal
-
-from textual.fuzzy import FuzzySearch
 
 from tui_agent.agent.mentions import IMAGE_SUFFIXES
 from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.ui.prompting.fuzzy import fuzzy_match, shifted
 
 if TYPE_CHECKING:
     from tui_agent.app.commands import Command
 
-_MAX_MATCHINGS = 2_000
-"""Ways to match that are tried; Textual's search tries them all, and their number grows exponentially."""
-
-
-def fuzzy_match(search: FuzzySearch, query: str, text: str) -> tuple[float, Sequence[int]]:
-    """Return a score and the offsets that matched; 0 where the letters don't stand in the text in this order.
-
-    The best way to match counts, the first one where trying all would take long.
-    """
-    wanted, lower = query.lower(), text.lower()
-    if wanted in lower or prod(lower.count(letter) for letter in wanted) <= _MAX_MATCHINGS:
-        return search.match(wanted, text)
-    offsets: list[int] = []
-    for letter in wanted:
-        at = lower.find(letter, offsets[-1] + 1 if offsets else 0)
-        if at < 0:
-            return 0.0, ()
-        offsets.append(at)
-    return 1.0, offsets
-
-
+_CAPITALS = LazyPattern("[A-Z]")
 LIMIT = 50
 """Candidates shown at most."""
-_SCORED = 300
+_SCORED = 150
 """Candidates that go through the exact scorer."""
+_NAME_BONUS = 12
+"""Points for letters that are all in the name at the end of a path, and for each of them."""
+_NAME_LETTER_BONUS = 6
 
 SIGNS = frozenset("/@#")
 """First characters of words that can be completed."""
@@ -105,42 +87,75 @@ def rank_labels(query: str, candidates: Iterable[Candidate]) -> list[Candidate]:
     """Return the candidates whose label fits the query, best first; without a query all, in their order."""
     if not query:
         return list(candidates)
-    search, wanted = FuzzySearch(), query.lower()
-    found = [_rated(search, wanted, candidate) for candidate in candidates]
+    found = [_rated(query, candidate) for candidate in candidates]
     return sorted((candidate for candidate in found if candidate.score), key=lambda candidate: -candidate.score)
 
 
-def _rated(search: FuzzySearch, wanted: str, candidate: Candidate) -> Candidate:
+def _rated(query: str, candidate: Candidate) -> Candidate:
     """Return a candidate with how well its label fits, best where the name at its end does."""
-    score, offsets = fuzzy_match(search, wanted, candidate.label)
-    name = candidate.label.lower().rstrip("/").rsplit("/", 1)[-1]
-    boost = 2.0 if name.startswith(wanted) else 1.5 if wanted in name else 1.0
-    return replace(candidate, offsets=tuple(offsets), score=score * boost)
+    label = candidate.label
+    start = label.rstrip("/").rfind("/") + 1
+    end_of_folder = query.rfind("/") + 1
+    wanted = query[end_of_folder:]
+    in_name = shifted(fuzzy_match(wanted, label[start:]), start)
+    above = fuzzy_match(query[:end_of_folder], label[:start])
+    if in_name.offsets and (above.offsets or not end_of_folder):
+        bonus = _NAME_BONUS + _NAME_LETTER_BONUS * len(wanted)
+        score = above.score + in_name.score + bonus
+        return replace(candidate, offsets=(*above.offsets, *in_name.offsets), score=score)
+    match = fuzzy_match(query, label)
+    return replace(candidate, offsets=match.offsets, score=match.score)
 
 
 def rank_files(query: str, paths: Iterable[str]) -> list[Candidate]:
     """Return the paths that contain the query's letters in order, best first; those of directories end in a slash.
 
-    A cheap order (name before directory, shorter before longer) picks who goes through the fuzzy scorer, so that a
-    hundred thousand paths take tenths of a second, not minutes.
+    A cheap order picks who goes through the fuzzy scorer, so that a hundred thousand paths take tenths of a second.
     """
-    wanted = query.lower()
-    if not wanted:
+    if not query:
         shallow = sorted(paths, key=lambda path: (path.rstrip("/").count("/"), path))
         return [_file(path) for path in shallow[:LIMIT]]
-    matches = re.compile("[^\n]*?".join(re.escape(letter) for letter in wanted)).search
-    found = [path for path in paths if matches(path.lower())]
-    found.sort(
-        key=lambda path: (
-            wanted not in path.lower().rstrip("/").rsplit("/", 1)[-1],
-            wanted not in path.lower(),
-            len(path),
-        )
-    )
-    search = FuzzySearch()
-    scored = [_rated(search, wanted, _file(path)) for path in found[:_SCORED]]
+    coarse = _CoarseOrder(query)
+    found = [(key, path) for path in paths if (key := coarse.key(path)) is not None]
+    scored = [_rated(query, _file(path)) for _key, path in heapq.nsmallest(_SCORED, found)]
     scored.sort(key=lambda item: (-item.score, len(item.label), item.label))
     return scored[:LIMIT]
+
+
+class _CoarseOrder:
+    """Which paths fit a query at all, and which of them probably best: those whose name has the letters."""
+
+    def __init__(self, query: str) -> None:
+        self._query = query
+        self._wanted = query.lower()
+        self._in_order = _letters_in_order(self._wanted)
+        has_capitals = query != self._wanted
+        self._as_written = _letters_in_order(query) if has_capitals else None
+
+    def key(self, path: str) -> tuple[int, int, int] | None:
+        """Return what a path is sorted by, None where the letters don't stand in it in this order."""
+        lower = path.lower()
+        if self._in_order(lower) is None:
+            return None
+        start = path.rfind("/", 0, len(path) - 1) + 1
+        name = lower[start:]
+        if self._wanted in name or (self._as_written is not None and self._as_written(path, start)):
+            group = 0
+        elif self._in_order(name) is not None:
+            is_initials = "".join(_CAPITALS.findall(path, start)).lower().startswith(self._wanted)
+            group = 0 if is_initials else 1
+        else:
+            group = 2 if self._wanted in lower else 3
+        return group, len(name), len(path)
+
+
+def _letters_in_order(text: str) -> Callable[..., re.Match[str] | None]:
+    """Return a search for the letters of a text with anything in between.
+
+    Its time is linear: each gap ends at the first place of the next letter.
+    """
+    first, *others = map(re.escape, text)
+    return re.compile(first + "".join(f"[^{letter}]*{letter}" for letter in others)).search
 
 
 def with_directories(paths: Iterable[str]) -> list[str]:
@@ -167,15 +182,15 @@ def mention(name: str) -> str:
 
 def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
     """Return the commands whose name fits the query, best first; without a query all, in their order."""
-    search = FuzzySearch()
-    scored: list[tuple[float, int, Candidate]] = []
+    scored: list[tuple[bool, float, int, Candidate]] = []
     for order, command in enumerate(commands):
-        score, offsets = fuzzy_match(search, query, command.name) if query else (1.0, ())
-        if score:
-            boost = 100.0 if command.name.startswith(query.lower()) else 0.0
-            marked = tuple(offset + 1 for offset in offsets)
-            name = f"/{command.name}"
-            candidate = Candidate(f"{name} ", name, command.help, marked, command.takes_argument)
-            scored.append((-(score + boost), order, candidate))
-    scored.sort(key=lambda item: item[:2])
-    return [candidate for _, _, candidate in scored]
+        match = fuzzy_match(query, command.name)
+        if query and not match.offsets:
+            continue
+        name = f"/{command.name}"
+        offsets = shifted(match, 1).offsets
+        candidate = Candidate(f"{name} ", name, command.help, offsets, command.takes_argument)
+        begins = command.name.startswith(query.lower())
+        scored.append((not begins, -match.score, order, candidate))
+    scored.sort(key=lambda item: item[:3])
+    return [candidate for *_key, candidate in scored]

@@ -8,13 +8,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.fuzzy import FuzzySearch
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui_agent.app.format import one_line, visible
 from tui_agent.app.frontend import Pick, PickRow
-from tui_agent.ui.prompting.completion import fuzzy_match
+from tui_agent.ui.prompting.fuzzy import fuzzy_match
 from tui_agent.ui.screens.page import Page, ResultT
 from tui_agent.ui.widgets.options import Options
 
@@ -44,10 +43,10 @@ def matching(
     plain = [row for row in rows if all(word in text_of(row).lower() for word in words)]
     if plain or not words:
         return [(row, word_offsets(text_of(row).lower(), words)) for row in plain]
-    search, wanted = FuzzySearch(), "".join(words)[:24]
-    scored = [(fuzzy_match(search, wanted, text_of(row)), row) for row in rows[:MAX_SCORED]]
-    found = sorted((item for item in scored if item[0][0] > 0), key=lambda item: (rank(item[1]), -item[0][0]))
-    return [(row, tuple(match[1])) for match, row in found[:MAX_ROWS]]
+    wanted = "".join(words)[:24]
+    scored = [(fuzzy_match(wanted, text_of(row)), row) for row in rows[:MAX_SCORED]]
+    found = sorted((item for item in scored if item[0].offsets), key=lambda item: (rank(item[1]), -item[0].score))
+    return [(row, match.offsets) for match, row in found[:MAX_ROWS]]
 
 
 class PickerList(Options):
