@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import tui_agent
+from tests.support.drawn import drawn
 from tests.support.model_script import Call, Turn
 from tests.support.model_server import ModelServer
 from tests.support.parsed import parsed
@@ -34,10 +35,7 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL
 EXAMPLE = ROOT / "docs" / "examples" / "library" / "word_count.py"
 ADDRESS = "http://localhost:11434/v1"
 LOADED = "\nimport sys; print('LOADED', sorted({name.partition('.')[0] for name in sys.modules}))"
-PNG = bytes.fromhex(
-    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
-    "1f15c4890000000d49444154789c626001000000ffff03000006000557bfabd40000000049454e44ae426082"
-)
+PNG = drawn()
 
 
 def run_program(text: str, cwd: Path, *arguments: str) -> str:

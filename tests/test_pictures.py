@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from tests.support.drawn import drawn
 from tests.support.thoroughness import examples
 from tui_agent.pictures import (
     MAX_BYTES,
@@ -26,12 +27,6 @@ from tui_agent.pictures import (
 )
 
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "ICO", "PPM")
-
-
-def drawn(kind: str = "PNG", size: tuple[int, int] = (20, 10), mode: str = "RGB", **fields: object) -> bytes:
-    file = io.BytesIO()
-    Image.new(mode, size, "red").save(file, kind, **fields)
-    return file.getvalue()
 
 
 def noise(width: int, height: int, kind: str = "PNG") -> bytes:

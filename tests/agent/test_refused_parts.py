@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 from tests.support.agents import Harness, make_agent
+from tests.support.drawn import drawn
 from tests.support.model_script import Recorded
 from tests.support.model_server import ModelServer, Turn, status
-from tests.test_pictures import drawn
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.route import Router

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.agents import Harness, make_agent
 from tests.support.contained import FORMS, state_of
+from tests.support.drawn import drawn
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.tooling import Workspace
 from tui_agent.agent.assembly import find_tool_files
@@ -25,10 +26,7 @@ from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
 NO = PermissionAnswer(Decision.DENY)
 ONCE = PermissionAnswer(Decision.ONCE)
 ALWAYS = PermissionAnswer(Decision.SESSION)
-PNG = (
-    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
-    "0000000d49444154789c626001000000ffff03000006000557bfabd40000000049454e44ae426082"
-)
+PNG = drawn(size=(1, 1)).hex()
 
 works = pytest.mark.skipif(not find_sandbox().layered, reason="needs bubblewrap 0.11 or newer")
 

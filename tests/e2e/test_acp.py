@@ -22,13 +22,12 @@ from acp.schema import (
     TextResourceContents,
 )
 
+from tests.support.drawn import drawn
 from tests.support.model_script import Call, Turn, status
 from tests.support.model_server import ModelServer
 from tests.support.place import MODEL, Place
 
-PNG = base64.b64encode(
-    bytes.fromhex("89504e470d0a1a0a0000000d4948445200000002000000030806000000b98ce6b00000000049454e44ae426082")
-).decode()
+PNG = base64.b64encode(drawn(size=(2, 3))).decode()
 PATIENCE = 100
 
 

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.model.test_refusals import WORDS
+from tests.support.drawn import drawn
 from tests.support.entry_strategies import MODELS, paths
 from tests.support.model_client import OPENAI_KEY, ask, collect, host_client
 from tests.support.model_script import Recorded
 from tests.support.model_server import Fault, ModelServer, Turn, status
 from tests.support.request_validator import validate
 from tests.support.thoroughness import examples, thorough
-from tests.test_pictures import drawn
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.model.catalog import Catalog

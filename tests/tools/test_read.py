@@ -7,8 +7,8 @@ import zlib
 
 import pytest
 
+from tests.support.drawn import drawn
 from tests.support.tooling import Workspace
-from tests.test_pictures import drawn
 from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
 from tui_agent.pictures import MAX_BYTES, MAX_SOURCE_BYTES

@@ -6,16 +6,14 @@ import pytest
 from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
 
+from tests.support.drawn import drawn
 from tests.support.ui_app import Stage, make_stage, press, remembered, until, write
 from tui_agent.agent.events import RunStarted
 from tui_agent.app.commands import Command
 from tui_agent.app.session_commands import rename
 from tui_agent.session.entries import AssistantEntry, ImagePart, TextPart, UserEntry
 
-PNG = bytes.fromhex(
-    "89504e470d0a1a0a0000000d494844520000000300000002080200000012f1d6"
-    "d70000000c4944415478da6360606000000004000185d1a7430000000049454e44ae426082"
-)
+PNG = drawn(size=(3, 2))
 
 
 @pytest.mark.parametrize("key", ["shift+enter", "ctrl+j", "alt+enter", "shift+\r"])
