@@ -11,6 +11,7 @@ from typing import Any
 from tui_agent.files.inside import OutsideError, read_file, read_inside
 from tui_agent.json_text import loads
 from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.text_files.encodings import settings_text
 
 MAX_BYTES = 20_000_000
 """Claude Code keeps its history in the file that names its servers."""
@@ -54,7 +55,7 @@ def read_foreign(path: Path, shown: str, project: Path | None = None) -> Foreign
         return None
     try:
         data, _status = read_file(path, MAX_BYTES) if project is None else read_inside(project, path, MAX_BYTES)
-        text = data.decode("utf-8-sig")
+        text = settings_text(data)
         table = tomllib.loads(text) if path.suffix == ".toml" else _json(text)
     except FileNotFoundError:
         return None

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tui_agent.errors import UserFacingError
 from tui_agent.paths import config_dir
+from tui_agent.text_files.encodings import user_text
 
 _PACKAGE = Path(__file__).parent
 
@@ -50,6 +51,6 @@ def style_path(name: str) -> Path:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
+        return user_text(path.read_bytes()).replace("\r\n", "\n").strip()
+    except OSError as error:
         raise ResourceError(f"Cannot read {path}: {error}") from error

@@ -23,6 +23,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.markdown_imports import imports_of, may_import_from_outside
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.places import ACTING, FOLDER, INSTRUCTION_NAMES, LOCAL_INSTRUCTIONS, PLACES
+from tui_agent.text_files.encodings import settings_text, user_text
 
 CONFIG = "config.toml"
 SERVERS = ".mcp.json"
@@ -209,7 +210,7 @@ def _settings_items(project: Path, path: Path) -> Iterator[TrustItem]:
 
 def _text(project: Path, path: Path) -> str:
     try:
-        return read_inside(project, path, MAX_BYTES)[0].decode("utf-8", "replace")
+        return user_text(read_inside(project, path, MAX_BYTES)[0])
     except OSError:
         return ""
 
@@ -265,7 +266,7 @@ def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
         is_settings = path.name == CONFIG and path.parent.name == FOLDER
         what = "MCP server" if path.name == SERVERS else "setting" if is_settings else kind or "file"
         try:
-            text = read_inside(project, path, MAX_BYTES)[0].decode("utf-8")
+            text = settings_text(read_inside(project, path, MAX_BYTES)[0])
             if path.name == SERVERS:
                 yield from _servers(text)
             elif is_settings:

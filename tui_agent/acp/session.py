@@ -61,6 +61,7 @@ from tui_agent.app.status_commands import job_lines
 from tui_agent.errors import CommandError
 from tui_agent.files.inside import read_regular
 from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, ModelChangeEntry
+from tui_agent.text_files.encodings import decode_text
 
 if TYPE_CHECKING:
     from tui_agent.app.services import OpenRequest
@@ -173,10 +174,7 @@ class UnsavedText:
 def _read(path: Path) -> str | None:
     """Return a file's text, None where no editor would show it as text."""
     data = read_regular(path, MAX_BYTES + 1)
-    try:
-        return data.decode() if data is not None and len(data) <= MAX_BYTES else None
-    except UnicodeDecodeError:
-        return None
+    return decode_text(data) if data is not None and len(data) <= MAX_BYTES else None
 
 
 def _plain(text: str) -> str:

@@ -29,6 +29,7 @@ from tui_agent.session.formats import native
 from tui_agent.session.formats.copies import SessionCopy, copies_of, copy_of
 from tui_agent.session.rows import blobs_of
 from tui_agent.session.store import Store
+from tui_agent.text_files.encodings import detect
 
 __all__ = ["ExportFormat", "ExportOrder", "Scrubber", "export_text", "format_of", "unknown_ending", "write_export"]
 
@@ -210,11 +211,15 @@ class Scrubber:
         return replace(copy, info=info, entries=entries, labels=labels, blob=blobs.get)
 
     def _content(self, content: bytes) -> bytes:
-        try:
-            text = content.decode("utf-8")
-        except UnicodeDecodeError:
+        encoding = detect(content)
+        text = encoding.decode(content) if encoding is not None else ""
+        clean = self.text(text)
+        if encoding is None or clean == text:
             return content
-        return self.text(text).encode("utf-8") if "\0" not in text else content
+        try:
+            return encoding.encode(clean)
+        except UnicodeEncodeError:  # what has no place in the encoding stands for bytes that were no text
+            return clean.encode("utf-8", "replace")
 
     def _value(self, value: Any, renamed: Mapping[str, str]) -> Any:
         if isinstance(value, str):

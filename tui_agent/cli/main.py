@@ -103,9 +103,10 @@ def is_plain() -> bool:
     if chosen:
         return chosen.lower() in {"1", "true", "yes", "on"}
     from tui_agent.paths import config_dir
+    from tui_agent.text_files.encodings import settings_text
 
     try:
-        text = (config_dir() / "config.toml").read_text(encoding="utf-8")
+        text = settings_text((config_dir() / "config.toml").read_bytes())
         if "plain" not in text:
             return False
         import tomllib

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.cli.ending import ENDING, end_in_time, listening
 from tui_agent.paths import cache_dir, config_dir
+from tui_agent.text_files.encodings import settings_text
 
 if TYPE_CHECKING:
     from tui_agent.app.services import AppServices, FirstView, Look
@@ -80,7 +81,7 @@ def first_look() -> "Look":
     from tui_agent.app.services import Look
 
     try:
-        table = tomllib.loads((config_dir() / "config.toml").read_text(encoding="utf-8")).get("ui", {})
+        table = tomllib.loads(settings_text((config_dir() / "config.toml").read_bytes())).get("ui", {})
         theme, still = table.get("theme"), table.get("reduced_motion", False)
     except (OSError, ValueError, AttributeError):
         return Look()

@@ -10,6 +10,7 @@ from tui_agent.files.inside import read_regular
 from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
+from tui_agent.text_files.encodings import user_text
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -47,7 +48,7 @@ class IgnoreRules:
         for name in _IGNORE_FILES:
             # As git does it: no link is followed, and nothing but a file is read.
             data = read_regular(os.path.join(directory, name), MAX_BYTES)  # noqa: PTH118 - asked for every directory of a walk
-            lines += (data or b"").decode("utf-8", "replace").splitlines()
+            lines += user_text(data).replace("\r\n", "\n").split("\n") if data else []
         return IgnoreRules((*self.chain, (str(directory), _spec(lines)))) if lines else self
 
     def ignored(self, path: str, *, directory: bool) -> bool:

@@ -5,6 +5,7 @@ from pathlib import Path
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside
 from tui_agent.path_checks import is_file
+from tui_agent.text_files.encodings import user_text
 
 NOTES_FILE = ".tui-agent/notes.md"
 """Where they are, relative to the project."""
@@ -18,13 +19,13 @@ class NoteError(ValueError):
 
 
 def notes_in(text: str) -> list[str]:
-    return [line.removeprefix(_BULLET).strip() for line in text.splitlines() if line.startswith(_BULLET)]
+    return [line.removeprefix(_BULLET).strip() for line in text.split("\n") if line.startswith(_BULLET)]
 
 
 def read_notes(project: Path) -> str:
     """Return the file's text, empty when there is none; raises NoteError for a link out of the project, and OSError."""
     path = _notes_path(project)
-    return path.read_text(encoding="utf-8", errors="replace") if is_file(path) else ""
+    return user_text(path.read_bytes()).replace("\r\n", "\n") if is_file(path) else ""
 
 
 def with_note(text: str, note: str) -> str:
@@ -44,7 +45,7 @@ def with_note(text: str, note: str) -> str:
 
 
 def without_note(text: str, note: str) -> str:
-    lines = text.splitlines()
+    lines = text.removesuffix("\n").split("\n")
     at = next((at for at in reversed(range(len(lines))) if lines[at] == f"{_BULLET}{note}"), None)
     return text if at is None else "".join(f"{line}\n" for line in [*lines[:at], *lines[at + 1 :]])
 

@@ -17,6 +17,7 @@ from textual.app import App, SuspendNotSupported
 
 from tui_agent.processes.environment import own
 from tui_agent.processes.own_programs import find_program
+from tui_agent.text_files.encodings import user_text
 
 FROM_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
 """Signals that keys send to all programs of a terminal in its plain state."""
@@ -96,7 +97,9 @@ async def edit_outside(app: App[Any], text: str, name: str) -> str | None:
         raise EditorError(f"Cannot write the text into a file for the editor: {error.strerror}.") from error
     try:
         code = await _open_in_editor(app, path)
-        return path.read_text(encoding="utf-8", errors="replace").rstrip("\n") if code == 0 else None
+        if code != 0:
+            return None
+        return user_text(path.read_bytes()).replace("\r\n", "\n").rstrip("\n")
     finally:
         path.unlink(missing_ok=True)
 

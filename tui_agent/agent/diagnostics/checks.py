@@ -13,6 +13,7 @@ from tui_agent.files.secret_files import shown_quote
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.path_checks import is_file
 from tui_agent.processes.own_programs import find_program
+from tui_agent.text_files.encodings import user_text
 
 FILES = "{files}"
 """Stands in a command for the edited files."""
@@ -119,7 +120,7 @@ def _holds(path: Path, text: str) -> bool:
     if not is_file(path):
         return False
     try:
-        return not text or (path.stat().st_size < _MAX_MARKER_BYTES and text in path.read_text("utf-8", "replace"))
+        return not text or (path.stat().st_size < _MAX_MARKER_BYTES and text in user_text(path.read_bytes()))
     except OSError:
         return False
 

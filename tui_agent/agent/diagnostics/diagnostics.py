@@ -38,6 +38,7 @@ from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.sandbox import SandboxError
 from tui_agent.sandbox.view import View, Writes
 from tui_agent.session.entries import DIAGNOSTICS_PREFIX, FilePart, TextPart, UserEntry
+from tui_agent.text_files.encodings import user_text
 from tui_agent.tools.changes import MAX_CHANGED_BYTES
 
 log = logging.getLogger(__name__)
@@ -285,7 +286,7 @@ def _origins_of(was: bytes | None, now: bytes | None) -> list[int | None]:
     before, after = (data or b"" for data in (was, now))
     if max(len(before), len(after)) > MAX_FILE_BYTES:
         return list(range(after.count(b"\n") + 1))
-    return line_origins(before.decode("utf-8", "replace"), after.decode("utf-8", "replace"))
+    return line_origins(user_text(before), user_text(after))
 
 
 def _told(lines: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from tui_agent.files.inside import read_file, read_inside
 from tui_agent.lazy import dataclass
 from tui_agent.processes.environment import SafeEnvironment, command_environment
 from tui_agent.sandbox import Sandbox, View, Writes
+from tui_agent.text_files.encodings import settings_text
 from tui_agent.tools.base import ToolContext
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import BUILTIN
@@ -56,7 +57,7 @@ class FoundFile:
         )
         if len(data) > MAX_FILE_BYTES:
             raise ValueError(f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB")
-        return data.decode("utf-8")
+        return settings_text(data)
 
 
 @dataclass(frozen=True, slots=True)
