@@ -232,6 +232,22 @@ async def test_whatever_the_engine_raises_there_is_a_summary_by_rule(
     validate(client.requests[-1])
 
 
+@pytest.mark.parametrize("said", ["I can't help with that request.", "Sure! Next I will write the parser.", ""])
+async def test_a_summary_that_is_none_is_asked_for_again_and_then_written_by_rule(tmp_path: Path, said: str) -> None:
+    client = ScriptedClient(lambda request: Reply(said) if is_summary_call(request) else Reply("Fine."))
+    harness = make_agent(tmp_path, client, window=20_000)
+    remember(harness)
+    await harness.say("and now?")
+    before = len(client.requests)
+    assert (await harness.agent.compact()).problem is None
+    assert len(client.requests) - before <= 3
+    (summary,) = harness.entries(CompactionEntry)
+    assert "Sure" not in summary.summary
+    assert "can't help" not in summary.summary
+    assert "Answer." in summary.summary
+    assert any("by rule" in notice for notice in harness.notices())
+
+
 async def test_an_engine_that_always_fails_ends_no_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_given: object, **_named: object) -> object:
         raise StopIteration

@@ -1,6 +1,7 @@
 """One verdict on every answer, and one rule for each: no answer costs more than two requests."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,13 @@ from tests.support.agents import make_agent
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.thoroughness import thorough
+from tui_agent.agent.doom_loop import find_repeated_calls
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.verdict import Verdict, judge
+from tui_agent.model.text_calls import read_text_calls
 from tui_agent.session.entries import AssistantEntry, ToolStatus, UserEntry
+from tui_agent.tools.registry import builtin_tools
 
 ALLOW = (Rule("*", "*", Action.ALLOW, "flag"),)
 WRITE = Call("write", json.dumps({"path": "big.md", "content": "line one\nline tw"}))
@@ -123,3 +127,45 @@ async def test_a_subagent_that_says_nothing_is_asked_once_and_reported(tmp_path:
     (result,) = harness.results()
     assert "answered nothing" in result.output
     assert len(harness.client.requests) == 4
+
+
+def test_rows_that_call_a_tool_are_no_data() -> None:
+    row = '{"name": "read", "arguments": {"path": "calc.py", "offset": 21}}\n'
+    found = find_repeated_calls(row * 3, {"read", "recall"})
+    assert found is not None
+    assert found.rounds == 3
+    assert (row * 3)[: -found.extra] == row * 2
+    assert find_repeated_calls(row * 3, {"grep"}) is None
+    assert find_repeated_calls(row * 2, {"read"}) is None
+    assert (
+        find_repeated_calls("".join(f'{{"id": {number}, "name": "Ada"}}\n' for number in range(60)), {"read"}) is None
+    )
+    counted = [f'{{"name": "recall", "arguments": {{"what": "#{number}"}}}}\n' for number in range(46)]
+    assert find_repeated_calls("".join(counted), {"recall"}) is not None
+    assert find_repeated_calls("".join(counted[:5]), {"recall"}) is None
+
+
+async def test_equal_calls_written_as_text_end_the_answer(tmp_path: Path) -> None:
+    row = '{"name": "read", "arguments": {"path": "calc.py", "offset": 21}}\n'
+    rules = (Rule("doom_loop", "*", Action.DENY, "default"),)
+    harness = make_agent(tmp_path, [Reply(row * 68), Reply("Done.")], rules=rules)
+    assert (await harness.say("read calc.py")).reason == "done"
+    answer = harness.entries(AssistantEntry)[0]
+    assert answer.text.count("offset") <= 4
+
+
+TEXTS = [*sorted(Path("prompts").glob("*.md")), *builtin_tools()]
+
+
+@pytest.mark.parametrize("source", TEXTS, ids=lambda source: source.name)
+def test_no_text_of_ours_can_come_back_as_a_call(source: object) -> None:
+    """A small model repeats what it reads: whatever of it would be run must not stand in prompts and schemas."""
+    tools = {tool.name: tool.schema() for tool in builtin_tools()}
+    text = source.read_text() if isinstance(source, Path) else json.dumps(source.schema().parameters, indent=1)
+    if not isinstance(source, Path):
+        text += f"\n\n{source.description}"
+    pieces = [text, *text.split("\n\n"), *text.split("\n"), *re.findall(r"[{\[].*?[}\]]+", text)]
+    for piece in pieces:
+        found = read_text_calls(piece, tools, lambda _tool, _arguments: "")
+        assert found is None or not found.calls, piece
+    assert not find_repeated_calls(f"{text}\n" * 4, tools), "no row of it names a tool as a call does"

@@ -86,19 +86,19 @@ def test_a_split_turn_is_two_calls_and_an_update_hands_over_or_keeps_the_previou
     assert result == f"## Goal\nold\n\n{GOOD}"
 
     tasks = [SummaryTask("compaction", ("a",), share=0.7), SummaryTask("turn_prefix", ("b",), share=0.3)]
-    result, batches = drive(tasks, lambda call: SummaryAnswer(f"{call.instruction} says enough here"))
+    result, batches = drive(tasks, lambda call: SummaryAnswer(f"## Goal\n{call.instruction} says enough"))
     assert len(batches) == 1
     assert len(batches[0]) == 2
-    assert result == "COMPACT says enough here\n\nPREFIX says enough here"
+    assert result == "## Goal\nCOMPACT says enough\n\n## Goal\nPREFIX says enough"
 
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (SummaryAnswer(""), "empty"),
+        (SummaryAnswer(""), "says nothing"),
         (SummaryAnswer("No prior history."), "says nothing"),
         (SummaryAnswer(GOOD, finish="length"), "cut off"),
-        (SummaryAnswer(GOOD, finish="content_filter"), "content_filter"),
+        (SummaryAnswer(GOOD, finish="content_filter"), "refused"),
         (SummaryAnswer(GOOD, tool_calls=1), "tool"),
         (SummaryAnswer(GOOD, error="connection lost"), "connection lost"),
     ],
@@ -114,17 +114,38 @@ def test_bad_answers_are_retried_and_never_become_a_summary(answer, reason):
     assert mended == GOOD
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I can't help with that request.",
+        "Sure! Next I will write the parser and then the tests for it.",
+        "Let me think about what the user wants here.\n\n**Hmm**\nI am not sure.",
+    ],
+)
+def test_what_is_no_summary_never_replaces_the_history(text):
+    task = SummaryTask("compaction", ("[User]: mend load_config in src/app.py",), live=True)
+    result, batches = drive([task], lambda _call: SummaryAnswer(text))
+    assert isinstance(result, SummaryFailure)
+    assert result.is_unfit
+    assert len(batches) <= 1 + ATTEMPTS
+
+    named = "The user wants load_config mended; nothing is done."
+    assert drive([task], lambda _call: SummaryAnswer(named))[0] == named
+    headed = "## Next Steps\n1. Mend what was asked for."
+    assert drive([task], lambda _call: SummaryAnswer(headed))[0] == headed
+
+
 def test_only_the_rejected_call_is_made_again_with_more_room_or_the_serialised_conversation():
     tasks = [SummaryTask("compaction", ("a",)), SummaryTask("turn_prefix", ("b",))]
 
     def answer(call):
         cut = call.instruction == "PREFIX" and call.attempt == 1
-        return SummaryAnswer(f"{call.instruction}: {GOOD}", finish="length" if cut else "stop")
+        return SummaryAnswer(f"{GOOD}: {call.instruction}", finish="length" if cut else "stop")
 
     result, batches = drive(tasks, answer)
     assert [len(batch) for batch in batches] == [2, 1]
     assert batches[1][0].max_output_tokens == 2 * batches[0][1].max_output_tokens
-    assert result == f"COMPACT: {GOOD}\n\nPREFIX: {GOOD}"
+    assert result == f"{GOOD}: COMPACT\n\n{GOOD}: PREFIX"
 
     task = SummaryTask("compaction", ("[User]: hi",), live=True)
     result, batches = drive([task], lambda call: SummaryAnswer(GOOD, tool_calls=1 if call.live else 0))
@@ -187,9 +208,9 @@ def test_what_does_not_fit_is_summarised_in_chunks_and_merged():
 
     def answer(call):
         if call.instruction == "MERGE":
-            return SummaryAnswer("merged: " + " ".join(sorted(set(call.text.split()) & set(seen))) + " and more")
+            return SummaryAnswer("merged: " + " ".join(sorted(set(call.text.split()) & set(seen))) + "\n## Progress")
         seen.append(f"part{len(seen)}-of-the-many-parts")
-        return SummaryAnswer(seen[-1])
+        return SummaryAnswer(f"## Progress\n{seen[-1]}")
 
     result, batches = drive(
         [SummaryTask("compaction_update", blocks, previous="KNOWN before all this")], answer, limits

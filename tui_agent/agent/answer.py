@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import field, replace
 
 from tui_agent.agent.channel import Journal
-from tui_agent.agent.doom_loop import CHECKED_CHARS, Repetition, find_repetition
+from tui_agent.agent.doom_loop import CHECKED_CHARS, Repetition, find_repeated_calls, find_repetition
 from tui_agent.agent.events import (
     AnswerDelta,
     AnswerWasReasoning,
@@ -81,6 +81,8 @@ class _Attempt:
     cost: float | None = None
     finished: Finished | None = None
     first_token_at: int | None = None
+    tools: frozenset[str] = frozenset()
+    """Names of the request's tools: rows of text that name one are calls."""
     unchecked: int = 0
     repetition: Repetition | None = None
 
@@ -108,7 +110,7 @@ class _Attempt:
             return
         self.unchecked = 0
         said[:] = ["".join(said)]
-        self.repetition = find_repetition(said[0])
+        self.repetition = find_repetition(said[0]) or find_repeated_calls(said[0], self.tools)
         if self.repetition is not None:
             said[:] = [said[0][: -self.repetition.extra]]
 
@@ -194,7 +196,8 @@ class Answerer:
         number, loading = 1, 0.0
         self.unread = ""
         while True:
-            attempt = _Attempt(request.model, estimate, self._ports.clock())
+            names = frozenset(tool.name for tool in request.tools)
+            attempt = _Attempt(request.model, estimate, self._ports.clock(), tools=names)
             self._attempt = attempt
             self._channel.emit(RequestStarted(step=step, model=attempt.model))
             try:

@@ -95,7 +95,7 @@ class SummaryCalls:
                 return SummaryAnswer(error=f"the conversation is longer than {self.model} takes", too_long=True)
             refused = error.kind in (ErrorKind.CONTENT_FILTER, ErrorKind.INVALID_REQUEST)
             return SummaryAnswer(error=error.message, refused=refused)
-        return SummaryAnswer(answer.text, answer.finish, answer.tool_calls)
+        return SummaryAnswer(answer.text, answer.finish, answer.tool_calls, is_thinking=answer.is_thinking)
 
 
 _PLAIN = "Compacted by rule, without a model: the ordinary way failed. The log has the details."
@@ -281,8 +281,11 @@ class Compactor:
             drafted = await self._draft(plan, order)
             if isinstance(drafted, Refusal):
                 return await self._refused(drafted, order)
-            if isinstance(drafted, SummaryFailure):
+            if isinstance(drafted, SummaryFailure) and not drafted.is_unfit:
                 return CompactionOutcome(drafted.reason)
+            if isinstance(drafted, SummaryFailure):
+                self._channel.emit(Notice(f"{drafted.reason} Compacted by rule, without a model.", "warning", "undo"))
+                drafted = Draft(order, plan, await self._by_rule(plan, order), self.size(order.model))
             draft = drafted
         commit = await self.commit(draft)
         return (

@@ -7,7 +7,7 @@ nothing but times is not new.
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from hashlib import sha256
 
@@ -36,6 +36,10 @@ _PHRASE_ROUNDS, _PHRASE_CHARS = 18, 300
 _DATA_CHARS = 6_000
 """Characters of equal rows of a table, a dump, a drawing, JSON, or of code in a fence: those may be meant."""
 _PHRASE_WORDS = 2
+MAX_EQUAL_CALLS = 3
+"""The equal row in a text that ends it, where rows call a tool: those are no data."""
+MAX_LIKE_CALLS = 12
+"""The same of rows that differ in numbers only."""
 MAX_REPEATED_ANSWERS = 5
 """The repeating answer since the user's last word that ends the run, whatever was said to those before."""
 REPEATING = "repeating"
@@ -49,6 +53,10 @@ MAX_CALLS_EXAMINED = 80
 _WORD = LazyPattern(r"[^\W\d_]{2,}")
 _RECORD = LazyPattern(r"\s*[\[{(<\"'].*[\]})>\"'],?\s*", re.DOTALL)
 """A row of JSON, of a list in code or of XML."""
+_CALL_ROW = LazyPattern(r"\s*(?:<[\w|]+>\s*)?[\[{].*[\]}\w\">]")
+"""A row that may be a call in JSON, whole or without its last brace."""
+_QUOTED_NAME = LazyPattern(r"\"(?:name|tool|function)\"\s*:\s*\"([\w.:-]+)\"")
+_NUMBERS = LazyPattern(r"\d+")
 _TIMES = LazyPattern(r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|sec|secs|seconds?)\b|\b\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?\b")
 """Durations and times of day: that a command took longer than before is no news."""
 
@@ -278,6 +286,41 @@ def find_repetition(text: str) -> Repetition | None:
         rounds, start = rounds + 1, start - period
     is_long = _is_enough(text, start, unit, rounds)
     return Repetition(unit, rounds, (rounds - 2) * period) if is_long else None
+
+
+def find_repeated_calls(text: str, tools: Collection[str]) -> Repetition | None:
+    """Return the repetition at a text's end of rows that call one of the tools; None where there is none."""
+    tail = text[-LOOKED_AT_CHARS:]
+    rows: list[tuple[str, int]] = []
+    at = len(text) - len(tail)
+    for line in tail.splitlines(keepends=True):
+        at += len(line)
+        if line.endswith("\n") and _CALL_ROW.match(line):
+            rows.append((line.strip(), at))
+    if not rows or not _names_tool(rows[-1][0], tools):
+        return None
+    last = rows[-1][0]
+    equal = _run_at_end([row == last for row, _ in rows])
+    like = _run_at_end([_NUMBERS.sub("0", row) == _NUMBERS.sub("0", last) for row, _ in rows])
+    if equal < MAX_EQUAL_CALLS and like < MAX_LIKE_CALLS:
+        return None
+    rounds = equal if equal >= MAX_EQUAL_CALLS else like
+    second_end = rows[len(rows) - rounds + 1][1]
+    return Repetition(last, rounds, len(text) - second_end)
+
+
+def _names_tool(row: str, tools: Collection[str]) -> bool:
+    return any(name in tools for name in _QUOTED_NAME.findall(row))
+
+
+def _run_at_end(same: Sequence[bool]) -> int:
+    """Return how many values at the end are true."""
+    count = 0
+    for value in reversed(same):
+        if not value:
+            break
+        count += 1
+    return count
 
 
 def _is_enough(text: str, start: int, unit: str, rounds: int) -> bool:

@@ -5,13 +5,16 @@ it returns the summary, or why there is none. Retries, chunks and merging are de
 drives it only talks to a model.
 """
 
+import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import fields, replace
 from typing import Literal
 
+from tui_agent.context.anchors import names_in
 from tui_agent.context.preserved import CountText, fit
 from tui_agent.context.request import ContentText, Message, ModelRequest
-from tui_agent.lazy import dataclass
+from tui_agent.context.verdict import Verdict, judge
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.safe_text import readable
 
 InputMode = Literal["live", "serialised"]
@@ -31,6 +34,16 @@ _MIN_CHUNK_TOKENS = 400
 _MIN_WINDOW = 1_024
 """Tokens below which a refused call isn't halved any more."""
 _WORDS_PER_TOKEN = 0.7
+_HEADING = LazyPattern(r"^\s*(?:#{1,6}\s+|\*\*)([^\n*:]{3,60}?)\s*(?:\*\*:?|:)?\s*$", re.MULTILINE)
+_NOTE_HEADINGS = "Goal, Progress, Done, In Progress, Blocked, Key Decisions, Next Steps, Critical Context"
+_FAULTS = {
+    Verdict.CALLS: "it called a tool instead of answering",
+    Verdict.PROMISED: "it called a tool instead of answering",
+    Verdict.CUT: "it was cut off at its maximum length",
+    Verdict.SILENT: "it says nothing",
+    Verdict.THINKING: "it holds thinking only",
+    Verdict.REFUSED: "it was refused",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +109,8 @@ class SummaryCall:
     max_output_tokens: int
     live: bool = False
     attempt: int = 1
+    about: tuple[str, ...] = ()
+    """The text blocks that are to be summarised, where ``text`` does not hold them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +120,7 @@ class SummaryAnswer:
     text: str = ""
     finish: str = "stop"
     tool_calls: int = 0
+    is_thinking: bool = False
     error: str | None = None
     too_long: bool = False
     """The call was refused because it is longer than the model takes."""
@@ -123,6 +139,8 @@ class SummaryFailure:
     reason: str
     too_long: bool = False
     """A call was longer than the summariser takes."""
+    is_unfit: bool = False
+    """The model answered, and what it said is no summary: a summary by rule is better than none."""
     thinking_refused: bool = False
     """A call with raw thinking in it was refused."""
 
@@ -153,18 +171,33 @@ def choose_input(
     return "live" if cache_warm and live_tokens * _CACHED_PRICE <= serialised_tokens else "serialised"
 
 
-def rejection(answer: SummaryAnswer) -> str | None:
-    """Return why an answer cannot be stored, None when it can."""
+def rejection(answer: SummaryAnswer, call: SummaryCall | None = None) -> str | None:
+    """Return why an answer cannot be stored, None when it can; without its call only its form is judged."""
+    if answer.error:
+        return answer.error
     text = answer.text.strip()
-    faults = (
-        (bool(answer.error), answer.error or ""),
-        (answer.tool_calls > 0 or answer.finish == "tool_calls", "it called a tool instead of answering"),
-        (answer.finish == "length", "it was cut off at its maximum length"),
-        (answer.finish != "stop", f"it ended with {answer.finish}"),
-        (not text, "it was empty"),
-        (len(text) < MIN_ANSWER_CHARS, "it says nothing"),
-    )
-    return next((reason for failed, reason in faults if failed), None)
+    verdict = judge(answer.finish, text, calls=answer.tool_calls, is_thinking=answer.is_thinking)
+    if verdict is not Verdict.WHOLE:
+        return _FAULTS.get(verdict, f"it ended with {answer.finish}")
+    if answer.finish == "tool_calls":
+        return _FAULTS[Verdict.CALLS]
+    if len(text) < MIN_ANSWER_CHARS:
+        return _FAULTS[Verdict.SILENT]
+    if call is not None and not (_has_headings(text, call) or _has_names(text, call)):
+        return "it is no summary: it has none of the headings asked for and no name of the conversation"
+    return None
+
+
+def _has_headings(text: str, call: SummaryCall) -> bool:
+    """Whether a heading of a summary is one that its call names, or one of the handover note's."""
+    asked = f"{_NOTE_HEADINGS}\n{call.instruction}\n{call.text}".casefold()
+    return any(heading.casefold() in asked for heading in _HEADING.findall(text))
+
+
+def _has_names(text: str, call: SummaryCall) -> bool:
+    """Whether a summary holds a name that stands in what it is about."""
+    known = "\n".join((*call.about, call.text))
+    return any(name in known for line in text.splitlines() for name in names_in(line))
 
 
 def summarise(
@@ -176,7 +209,7 @@ def summarise(
     for index, task in enumerate(tasks):
         if task.live:
             (answer,) = yield (controller.calls(task, live=True))
-            if rejection(answer) is None:
+            if rejection(answer, controller.calls(task, live=True)[0]) is None:
                 results[index] = answer.text.strip()
             elif answer.is_refusal:
                 tasks = [_without_thinking(each) for each in tasks]
@@ -267,7 +300,8 @@ class _Controller:
         instruction: str = getattr(self.prompts, task.prompt)
         frame = self._frame(task)
         if live:
-            return (self._call(instruction, _tagged("begins-with", task.begins), frame, live=True),)
+            call = self._call(instruction, _tagged("begins-with", task.begins), frame, live=True)
+            return (replace(call, about=task.blocks),)
         previous = _tagged("previous-summary", fit(task.previous, self.limits.window // 4, self.count))
         texts = chunk(task.blocks, self._room(instruction, previous, frame), self.count)
         if len(texts) == 1:
@@ -316,17 +350,19 @@ def _ask(
     texts: dict[int, str] = {}
     pending = dict(enumerate(calls))
     reason = ""
+    is_unfit = False
     for attempt in range(1, ATTEMPTS + 1):
         if not pending:
             break
         answers = yield tuple(replace(call, attempt=attempt) for call in pending.values())
         for index, answer in zip(tuple(pending), answers, strict=True):
-            fault = rejection(answer)
+            fault = rejection(answer, pending[index])
             if fault is None:
                 texts[index] = answer.text.strip()
                 del pending[index]
                 continue
             reason = fault
+            is_unfit = answer.error is None
             if answer.is_refusal and THINKING in pending[index].text:
                 return SummaryFailure(f"The summary was refused: {reason.rstrip('.')}.", thinking_refused=True)
             if answer.too_long:
@@ -335,7 +371,8 @@ def _ask(
                 more = min(2 * pending[index].max_output_tokens, limits.window // 3)
                 pending[index] = replace(pending[index], max_output_tokens=more)
     if pending:
-        return SummaryFailure(f"The summary was rejected {ATTEMPTS} times: {reason.rstrip('.')}.")
+        said = f"The summary was rejected {ATTEMPTS} times: {reason.rstrip('.')}."
+        return SummaryFailure(said, is_unfit=is_unfit)
     return [texts[index] for index in range(len(calls))]
 
 

@@ -25,7 +25,7 @@ _NUMBERED = re.compile(r"(\d+)\t")
 class RecallInput(ToolInput):
     """Arguments of ``recall``."""
 
-    what: str = Field(description="#number, #number FIRST-LAST for those lines, or words to search for")
+    what: str = Field(description="An entry's number, with a range of its lines if wanted; or words to search for")
     offset: int = Field(default=1, ge=1)
     limit: int | None = Field(default=None, ge=1)
     grep: str = Field(default="", description="Only lines with this text")
