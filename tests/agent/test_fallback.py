@@ -119,3 +119,11 @@ async def test_without_a_chain_nothing_is_switched(tmp_path: Path) -> None:
 
     assert (await harness.say("hi")).reason == "error"
     assert harness.agent.model == FIRST
+
+
+async def test_a_fallback_model_without_a_key_is_passed_over(tmp_path: Path) -> None:
+    provider = Provider(first=failed(ErrorKind.OVERLOADED), second=failed(ErrorKind.AUTH))
+    harness = agent(tmp_path, provider, Clock())
+
+    assert (await harness.say("hi")).reason == "done"
+    assert (harness.agent.model, harness.agent.stands_in_for) == (THIRD, FIRST)

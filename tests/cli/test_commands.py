@@ -12,7 +12,10 @@ from rich.cells import cell_len
 from tests.support.list_server import ListServer
 from tests.support.model_server import ModelServer
 from tui_agent.cli.main import run
+from tui_agent.cli.models import LEARNT
 from tui_agent.cli.sessions import open_store, session_row
+from tui_agent.model.forms import ServerForm
+from tui_agent.model.learnt import LearntFacts
 from tui_agent.paths import data_dir
 from tui_agent.sandbox import find_sandbox
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolCallPart, ToolResultEntry, ToolStatus, UserEntry
@@ -326,6 +329,23 @@ def test_doctor_finds_a_damaged_database_and_says_what_to_do(
     assert "is damaged" in shown
     assert ".recover" in shown
     assert path.read_bytes() == bytes(data), "looking changes nothing"
+
+
+def test_what_a_server_refused_is_listed_and_can_be_forgotten(
+    capsys: pytest.CaptureFixture[str], gateway: ListServer
+) -> None:
+    name = "openai/team-model"
+    served = f"{name} at http://127.0.0.1:{gateway.port}/v1"
+    LearntFacts(data_dir() / LEARNT).keep_form(served, ServerForm(system=False, fields=("store",)))
+
+    assert "sent otherwise: system text begins the first message; without the fields store" in printed(
+        capsys, "models", "team"
+    )
+    (row,) = [json.loads(line) for line in printed(capsys, "models", "team", "--json").splitlines()]
+    assert row["sent_otherwise"] == ["system text begins the first message", "without the fields store"]
+    assert "go out whole again" in printed(capsys, "models", "--forget", name)
+    assert "sent otherwise" not in printed(capsys, "models", "team")
+    assert run(["models", "--forget", name]) == 1
 
 
 def test_models_are_those_with_a_key_first(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

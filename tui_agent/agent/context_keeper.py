@@ -64,7 +64,7 @@ from tui_agent.context.tokens import image_tokens, images_of
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.errors import UserFacingError
 from tui_agent.lazy import dataclass
-from tui_agent.model.protocol import ModelError
+from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.effort import Effort, EffortInForce
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -347,6 +347,8 @@ class ContextKeeper:
             return False
         now = self._ports.clock()
         failed, chosen = self.model, self.stands_in_for or self.model
+        if failed == chosen and error.kind is ErrorKind.AUTH:
+            return False  # The user wants to know, and can enter another key.
         reason = self._availability.note(failed, error, now)
         model = self._availability.first_of((chosen, *self._ports.fallback_models), now) if reason else None
         if model is None:

@@ -15,6 +15,7 @@ _AWAY = {
     ErrorKind.RATE_LIMIT: ("limits the rate of requests", _OVERLOADED_SECONDS),
     ErrorKind.QUOTA: ("has no quota left", _QUOTA_SECONDS),
     ErrorKind.NOT_FOUND: ("is not there any more", math.inf),
+    ErrorKind.AUTH: ("has no key that is taken", math.inf),
 }
 """Failures after which another model is asked: what is said of the one that failed, and how long it stays away."""
 
