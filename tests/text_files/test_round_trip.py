@@ -119,3 +119,18 @@ async def test_declared_encodings_are_written(space: Workspace) -> None:
     await space.call(EDIT, path="a.py", edits=[{"old": "x = 1", "new": "x = 'é'"}])
     assert path.read_bytes() == b"# -*- coding: latin-1 -*-\nx = '\xe9'\n"
     assert "x = 'é'" in (await space.call(READ, path="a.py")).output
+
+
+async def test_a_file_of_ascii_takes_the_encoding_that_a_change_declares(space: Workspace) -> None:
+    path = space.file("a.py", "x = 1\n")
+    edits = [{"old": "x = 1", "new": "# coding: latin-1\nx = 'é'"}]
+    await space.call(EDIT, path="a.py", edits=edits)
+    assert path.read_bytes() == b"# coding: latin-1\nx = '\xe9'\n"
+    space.file(".editorconfig", "[*]\ncharset = utf-8-bom\n")
+    plain = space.file("b.txt", "x\n")
+    await space.call(EDIT, path="b.txt", edits=[{"old": "x", "new": "é"}])
+    assert plain.read_bytes() == "é\n".encode()
+    marked = space.file("c.txt", b"\xef\xbb\xbf")
+    await space.call(READ, path="c.txt")
+    await space.call(WRITE, path="c.txt", content="é\n")
+    assert marked.read_bytes() == b"\xef\xbb\xbf\xc3\xa9\n"

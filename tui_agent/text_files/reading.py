@@ -37,28 +37,35 @@ class TextFile:
         Raises:
             ToolError: a character has no place in the encoding, or it would be read in another one then.
         """
-        name = self.encoding.name
+        encoding = self._encoding_of(text)
         try:
-            data = self.encoding.encode(text)
+            data = encoding.encode(text)
         except UnicodeEncodeError as error:
             character = error.object[error.start]
             raise ToolError(
-                f"{shown} is {name}, which has no {character!r} (U+{ord(character):04X}). Nothing was changed; use "
-                "other characters, or convert the file with bash (iconv) first."
+                f"{shown} is {encoding.name}, which has no {character!r} (U+{ord(character):04X}). Nothing was "
+                "changed; use other characters, or convert the file with bash (iconv) first."
             ) from None
-        if not self._is_read_as(text, data):
+        if self.text and not self._is_read_as(text, data, encoding):
             raise ToolError(
-                f"{shown} is {name}, and would not be read as that with this change. Nothing was changed; "
+                f"{shown} is {encoding.name}, and would not be read as that with this change. Nothing was changed; "
                 "convert the file with bash (iconv) first."
             )
         return data
 
-    def _is_read_as(self, text: str, data: bytes) -> bool:
-        """Return whether the bytes of a changed file are still taken for the text."""
-        encoding = detect(data, declared=self.charset)
-        if encoding is None:
-            return not self.text
-        return bool(self.encoding.bom) or self.encoding == UTF_8 or encoding.decode(data) == text
+    def _encoding_of(self, text: str) -> Encoding:
+        """Return the encoding for another text: a file of ASCII alone has the one that the text declares."""
+        if self.encoding.bom or not self.text.isascii():
+            return self.encoding
+        declared = declared_encoding(text, self.charset)
+        # A mark is only put into new files.
+        return self.encoding if declared.bom and self.text else declared
+
+    def _is_read_as(self, text: str, data: bytes, encoding: Encoding) -> bool:
+        found = detect(data, declared=self.charset)
+        if found is None:
+            return False
+        return bool(encoding.bom) or encoding == UTF_8 or found.decode(data) == text
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +127,9 @@ def load(path: Path, shown: str, *, max_bytes: int) -> TextFile:
     return TextFile(text, encoding, charset)
 
 
-def new_file(path: Path, text: str) -> TextFile:
-    """Return an empty file to be filled: in the encoding that the text itself or ``.editorconfig`` declares."""
-    charset = declared_charset(path)
-    return TextFile("", declared_encoding(text, charset), charset)
+def new_file(path: Path) -> TextFile:
+    """Return an empty file that is to be written for the first time."""
+    return TextFile("", charset=declared_charset(path))
 
 
 def read_start(path: Path, limit: int) -> TextStart | None:

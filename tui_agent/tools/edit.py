@@ -1,7 +1,7 @@
 """The ``edit`` tool: parts of one file, all of a call's edits or none."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -104,6 +104,15 @@ class _Plan:
     loosely: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """A text after all edits: how many places were changed, and the differences that were ignored."""
+
+    text: str
+    count: int
+    loosely: tuple[str, ...]
+
+
 class EditTool(Tool[EditInput]):
     """Replaces text in a file."""
 
@@ -182,28 +191,41 @@ def _plan(arguments: EditInput, location: Location, context: ToolContext) -> _Pl
     if context.reads.changed_since(location.real):
         raise stale(location)
     file = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
-    text, count, loosely = file.text, 0, []
-    for number, edit in enumerate(arguments.edits, 1):
-        try:
-            done = _one(text, edit)
-        except ToolError as error:
-            failed = _failed(error, edit, (number, len(arguments.edits)), before=file.text, now=text)
-            # The lines that it quotes may be those with secrets.
-            raise ToolError(str(failed).split("\n")[0]) if file_holds_secret(location.real) else failed from None
-        text, count = done.text, count + done.count
-        if done.loosely:
-            loosely.append(done.loosely)
-    refuse_left_out(file.text, text, location)
-    if text == file.text:
+    done = _all(arguments.edits, file.text, location)
+    refuse_left_out(file.text, done.text, location)
+    if done.text == file.text:
         raise ToolError(f"The edits leave {location.shown} as it is; nothing was written.")
     return _Plan(
         before=file.text,
-        data=file.encoded(text, location.shown),
-        text=text,
-        diff=diff_texts(location.pattern, file.text, text),
-        count=count,
-        loosely=tuple(dict.fromkeys(loosely)),
+        data=file.encoded(done.text, location.shown),
+        text=done.text,
+        diff=diff_texts(location.pattern, file.text, done.text),
+        count=done.count,
+        loosely=done.loosely,
     )
+
+
+def _all(edits: Sequence[Edit], before: str, location: Location) -> _Done:
+    """Make all edits, one after the other.
+
+    Raises:
+        ToolError: one of them can't be made.
+    """
+    text = before
+    count = 0
+    loosely: dict[str, None] = {}
+    for number, edit in enumerate(edits, 1):
+        try:
+            done = _one(text, edit)
+        except ToolError as error:
+            failed = _failed(error, edit, (number, len(edits)), before=before, now=text)
+            # The lines that it quotes may be those with secrets.
+            raise ToolError(str(failed).split("\n")[0]) if file_holds_secret(location.real) else failed from None
+        text = done.text
+        count += done.count
+        if done.loosely:
+            loosely[done.loosely] = None
+    return _Done(text, count, tuple(loosely))
 
 
 def _absent(location: Location, context: ToolContext) -> ToolError:
@@ -246,20 +268,29 @@ def _renamed(values: dict[str, Any]) -> dict[str, Any]:
 
 def _changed_lines(path: Path, lines: list[str], hunks: tuple[range, ...]) -> list[str]:
     """Return each changed place with a line around it, numbered as ``read`` does, long places in part."""
-    spans: list[tuple[int, int]] = []
-    for hunk in hunks:
-        start, end = max(hunk.start - 1, 0), min(hunk.stop + 1, len(lines))
-        if spans and start <= spans[-1][1]:
-            spans[-1] = (spans[-1][0], end)
-        else:
-            spans.append((start, end))
     shown: list[str] = []
-    for start, end in spans:
-        numbered = enumerate(lines[start:end], start + 1)
-        rows = [f"{number}\t{shown_line(path, number, line.rstrip())[:_LINE_CHARS]}" for number, line in numbered]
-        if len(rows) > 2 * _HUNK_EDGE:
-            rows = [*rows[:_HUNK_EDGE], "...", *rows[-_HUNK_EDGE:]]
+    for span in _joined(hunks, len(lines)):
+        rows = _rows(path, lines, span)
         if shown and len(shown) + len(rows) > MAX_SHOWN_LINES:
             return [*shown, "..."]
-        shown += [*(["..."] if shown else []), *rows]
+        if shown:
+            shown.append("...")
+        shown += rows
     return shown
+
+
+def _joined(hunks: Iterable[range], total: int) -> list[range]:
+    """Return the lines of each place and of one line around it; places that touch are one."""
+    spans: list[range] = []
+    for hunk in hunks:
+        start = max(hunk.start - 1, 0)
+        end = min(hunk.stop + 1, total)
+        if spans and start <= spans[-1].stop:
+            start = spans.pop().start
+        spans.append(range(start, end))
+    return spans
+
+
+def _rows(path: Path, lines: list[str], span: range) -> list[str]:
+    rows = [f"{at + 1}\t{shown_line(path, at + 1, lines[at].rstrip())[:_LINE_CHARS]}" for at in span]
+    return rows if len(rows) <= 2 * _HUNK_EDGE else [*rows[:_HUNK_EDGE], "...", *rows[-_HUNK_EDGE:]]

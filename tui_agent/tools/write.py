@@ -122,8 +122,7 @@ def _plan(arguments: WriteInput, location: Location, context: ToolContext) -> _P
     if arguments.path.strip().endswith("/") and not is_directory(location.real):
         raise ToolError(f"{arguments.path.strip()} names a directory. Name a file: directories are made with it.")
     if not os.path.lexists(location.real):
-        file = new_file(location.real, arguments.content)
-        data = file.encoded(arguments.content, location.shown)
+        data = new_file(location.real).encoded(arguments.content, location.shown)
         return _Plan(None, arguments.content, data, diff_texts(location.pattern, None, arguments.content))
     refuse_unless_file(location)
     changed = context.reads.changed_since(location.real)
@@ -132,8 +131,6 @@ def _plan(arguments: WriteInput, location: Location, context: ToolContext) -> _P
     if changed:
         raise stale(location)
     file = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
-    if not file.text:
-        file = new_file(location.real, arguments.content)
     content = with_newlines(arguments.content, newline_of(file.text)) if file.text else arguments.content
     content = _with_odd_bytes(content, file, location)
     refuse_left_out(file.text, content, location)
