@@ -286,6 +286,7 @@ STARTERS = {
     "processes/process.py": "a command of the model or the user, a hook, and the watcher",
     "files/ripgrep.py": "ripgrep",
     "sandbox/detection.py": "the sandbox, to see whether it works",
+    "sandbox/judging.py": "the judge of changes, in the sandbox",
     "sandbox/landlock_start.py": "becomes the command that it holds",
     "sandbox/network.py": "bubblewrap, with this program's Python in it",
     "tools/webfetch.py": "the converter of pages",

@@ -20,6 +20,8 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """How a directory is opened that may not be a link."""
 REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """How a file is opened. Without ``O_NONBLOCK`` a pipe in its place would wait for a writer."""
+_PASSED = DIRECTORY | getattr(os, "O_PATH", 0)
+"""How a directory on the way is opened: it need not be readable."""
 PERMISSIONS = 0o777
 
 _OPENAT2 = 437
@@ -35,22 +37,34 @@ def descend(descriptor: int, folders: Iterable[str], *, make: bool = False) -> i
     Raises:
         OSError: it is not there, or a link is in the way (``ELOOP``, ``ENOTDIR``).
     """
+    names = list(folders)
     try:
-        for folder in folders:
+        for at, folder in enumerate(names, 1):
+            how = DIRECTORY if at == len(names) else _PASSED
             try:
-                inner = os.open(folder, DIRECTORY, dir_fd=descriptor)
+                inner = os.open(folder, how, dir_fd=descriptor)
             except FileNotFoundError:
                 if not make:
                     raise
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(folder, dir_fd=descriptor)
-                inner = os.open(folder, DIRECTORY, dir_fd=descriptor)
+                inner = os.open(folder, how, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = inner
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def open_path(path: Path, *, make: bool = False) -> int:
+    """Return a descriptor of a directory. ``path`` is absolute and without links.
+
+    Raises:
+        OSError: it is not there, or a link is in the way (``ELOOP``, ``ENOTDIR``).
+    """
+    parts = path.relative_to(path.anchor).parts
+    return descend(os.open(path.anchor, _PASSED if parts else DIRECTORY), parts, make=make)
 
 
 def open_beneath(root: int, path: str) -> int:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,23 +32,17 @@ class IgnoreRules:
 
         Nothing is inherited by a directory that is ignored itself: whoever names it wants to see it.
         """
-        parents = (directory, *directory.parents)
-        repository = next((parent for parent in parents if os.path.lexists(parent / ".git")), None)
-        if repository is None or repository == directory:
-            return cls()
-        inner = directory.relative_to(repository).parts[:-1]
-        rules = cls().entering(repository)
-        for depth in range(1, len(inner) + 1):
-            rules = rules.entering(repository.joinpath(*inner[:depth]))
+        return cls.of_lines(lines_above(directory), directory)
+
+    @classmethod
+    def of_lines(cls, rows: Iterable[tuple[str, Sequence[str]]], directory: Path) -> "IgnoreRules":
+        """Return the same from the lines that are above a directory, as `lines_above` has found them."""
+        rules = cls(tuple((base, _spec(list(lines))) for base, lines in rows))
         return cls() if rules.ignored(str(directory), directory=True) else rules
 
     def entering(self, directory: str | Path) -> "IgnoreRules":
         """Return the rules inside a directory: these and those of its own ignore files."""
-        lines: list[str] = []
-        for name in _IGNORE_FILES:
-            # As git does it: no link is followed, and nothing but a file is read.
-            data = read_regular(os.path.join(directory, name), MAX_BYTES)  # noqa: PTH118 - asked for every directory of a walk
-            lines += user_text(data).replace("\r\n", "\n").split("\n") if data else []
+        lines = _lines_in(directory)
         return IgnoreRules((*self.chain, (str(directory), _spec(lines)))) if lines else self
 
     def ignored(self, path: str, *, directory: bool) -> bool:
@@ -58,6 +52,26 @@ class IgnoreRules:
             if is_ignored is not None:  # False: taken back by ``!``, None: not mentioned
                 return is_ignored
         return False
+
+
+def lines_above(directory: Path) -> list[tuple[str, list[str]]]:
+    """Return the lines of the ignore files that hold in a directory, from the root of its repository down to it."""
+    parents = (directory, *directory.parents)
+    repository = next((parent for parent in parents if os.path.lexists(parent / ".git")), None)
+    if repository is None or repository == directory:
+        return []
+    inner = directory.relative_to(repository).parts[:-1]
+    around = [repository.joinpath(*inner[:depth]) for depth in range(len(inner) + 1)]
+    return [(str(place), lines) for place in around if (lines := _lines_in(place))]
+
+
+def _lines_in(directory: str | Path) -> list[str]:
+    lines: list[str] = []
+    for name in _IGNORE_FILES:
+        # As git does it: no link is followed, and nothing but a file is read.
+        data = read_regular(os.path.join(directory, name), MAX_BYTES)  # noqa: PTH118 - asked for every directory of a walk
+        lines += user_text(data).replace("\r\n", "\n").split("\n") if data else []
+    return lines
 
 
 @dataclass(frozen=True, slots=True)

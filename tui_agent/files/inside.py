@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from tui_agent.files.descriptors import DIRECTORY, REGULAR, descend
+from tui_agent.files.descriptors import REGULAR, descend, open_path
 
 _FOLLOWED = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 """How a file is opened that a link may lead to."""
@@ -121,7 +121,7 @@ def directory(path: Path) -> Iterator[int]:
     Raises:
         OSError: it is not there, or a link is in the way (``ELOOP``, ``ENOTDIR``).
     """
-    descriptor = descend(os.open(path.anchor, DIRECTORY), path.relative_to(path.anchor).parts)
+    descriptor = open_path(path)
     try:
         yield descriptor
     finally:
@@ -136,4 +136,4 @@ def open_file(path: Path) -> BinaryIO:
 
 def make_directories(path: Path) -> None:
     """Make a directory and those above it. ``path`` is absolute and without links; one in the way is an OSError."""
-    os.close(descend(os.open(path.anchor, DIRECTORY), path.relative_to(path.anchor).parts, make=True))
+    os.close(open_path(path, make=True))

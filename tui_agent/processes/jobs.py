@@ -77,11 +77,11 @@ class Job:
         self._seen = 0
         self.listener: Reporter | None = None
         """Who waits for it, and is handed its output meanwhile."""
-        self._looked_at: Callable[[], Awaitable[None]] | None = None
+        self._looked_at: Callable[[int], Awaitable[None]] | None = None
 
     async def look(self) -> None:
         if self._looked_at is not None and not self.ended.is_set():
-            await self._looked_at()
+            await self._looked_at(self.state.pid)
 
     async def run(self, command: Command, put_blob: Callable[[bytes], str]) -> "asyncio.Task[None]":
         """Start it; the task ends with it.

@@ -140,7 +140,7 @@ class Command:
     timeout: float
     descriptors: tuple[int, ...] = ()
     ended: Callable[[str, int | None], Awaitable[str]] | None = None
-    looked_at: Callable[[], Awaitable[None]] | None = None
+    looked_at: Callable[[int], Awaitable[None]] | None = None
     """Awaited before others look at the changes of a job that still runs."""
     gone: Callable[[], Awaitable[None]] | None = None
     """Waits, once its own process has ended, until all others have as well; None where they may stay."""

@@ -79,6 +79,11 @@ def command_line(pid: int) -> str:
     return " ".join(_read(pid, "cmdline").replace(b"\0", b" ").decode("utf-8", "replace").split())
 
 
+def is_stopped(pid: int) -> bool:
+    """Return whether a process does nothing: it is stopped, has ended, or is gone."""
+    return _fields(pid)[:1] not in ([b"R"], [b"S"], [b"D"], [b"I"])
+
+
 def zombies_among(pids: Iterable[int]) -> list[int]:
     """Return those that have ended and nobody has waited for."""
     return [pid for pid in pids if _fields(pid)[:1] == [b"Z"]]

@@ -128,6 +128,8 @@ class BubblewrapForm:
     proc: Proc = Proc.OWN
     root: bool = True
     """This program is root, to whom the kernel's settings belong."""
+    capabilities: tuple[str, ...] = ()
+    """What it keeps of root's rights."""
 
 
 def keyring_filter() -> int:
@@ -162,6 +164,7 @@ def bubblewrap_command(
         *(("--info-fd", str(info)) if info >= 0 else ()),
         *(("--seccomp", str(calls)) if calls >= 0 else ()),
         "--die-with-parent", "--cap-drop", "ALL",
+        *(word for name in form.capabilities for word in ("--cap-add", name)),
         "--dev", "/dev", *proc, *mounts,
         "--chdir", str(layout.cwd), "--", *command,
     )  # fmt: skip

@@ -8,6 +8,7 @@ import hashlib
 import json
 import logging
 import os
+import secrets
 import stat
 import sys
 import tempfile
@@ -19,29 +20,35 @@ from dataclasses import field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from tui_agent.files.descriptors import remove_tree
-from tui_agent.files.ignore import IgnoreRules
+from tui_agent.files.ignore import IgnoreRules, lines_above
+from tui_agent.files.own_git import tracked_files
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.secret_search import GoesOn, SecretSearch
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
 from tui_agent.processes.environment_table import without_left_out
-from tui_agent.sandbox.change_policy import JudgedChanges, ProjectFacts, WorkedOnItself, judge, lacking, named
+from tui_agent.processes.freezing import frozen
 from tui_agent.sandbox.detection import SandboxState, find_sandbox, system_mounts, why_not
-from tui_agent.sandbox.layer import (
-    MAX_CHANGES,
-    ChangeKind,
-    Layer,
-    LayerChange,
-    changes_in,
-    discard,
-    keep,
-    make_layer,
-    make_own_directory,
-    publish,
+from tui_agent.sandbox.judge_program import MAX_NAMES, grants_row
+from tui_agent.sandbox.judging import (
+    JudgeError,
+    JudgeProcess,
+    Names,
+    Started,
+    Verdict,
+    believed,
+    judge_places,
+    judge_words,
+    names_from,
+    paths_from,
+    verdict_from,
 )
+from tui_agent.sandbox.lacking import lacking, named
+from tui_agent.sandbox.layer import Layer, make_layer, make_own_directory
 from tui_agent.sandbox.layout import (
     BubblewrapForm,
     CopyOf,
@@ -84,6 +91,10 @@ Recorded = Callable[[Sequence[Path]], AbstractAsyncContextManager[None]]
 """Records changes to some files while it is entered."""
 
 
+_OF_ROOT = ("CAP_DAC_OVERRIDE", "CAP_FOWNER")
+_UNJUDGED = "[What the command changed could not be judged and is not kept: {}.]"
+
+
 class SandboxError(Exception):
     """A command can't be given its view; the message says why."""
 
@@ -96,7 +107,8 @@ class Launch:
     view: View
     seen: ProjectScan
     layout: Layout
-    itself: WorkedOnItself
+    watched: str = ""
+    """The name under which the judge watches the places that the command works on itself; "" where there are none."""
     hidden: tuple[Path, ...] = ()
     layer: Layer | None = None
     arguments: tuple[str, ...] = ()
@@ -108,8 +120,8 @@ class Launch:
     """Files and directories made as mount points, removed again if still empty."""
     info: int = -1
     """Where bubblewrap has written which process is the first inside; without it, processes may stay behind."""
-    taking_up: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while its changes are judged."""
+    done: bool = False
+    """Its changes were judged for the last time."""
 
     async def gone(self) -> None:
         """Wait until every process of the command has ended, once its own has: the last ones end just after it."""
@@ -130,6 +142,25 @@ class CommandOutcome:
 
     wanted: Grants | None = None
     note: str = ""
+
+
+async def _known_paths(root: Path, paths: Sequence[str]) -> dict[str, list[str]]:
+    """Return what git and the checkpoints know of paths of a project, as the judge asks for it."""
+    shared = frozenset(await shared_files(root))
+    tracked = await asyncio.to_thread(tracked_files, root)
+    around = {parent for name in shared for parent in _parents(name)}
+    asked = {parent for name in paths for parent in _parents(name)}
+    return {
+        "shared": [name for name in paths if name in shared],
+        "directories": sorted(asked & around),
+        "tracked": [name for name in paths if f"{root}/{name}" in tracked],
+    }
+
+
+def _parents(name: str) -> Iterator[str]:
+    while "/" in name:
+        name = name.rpartition("/")[0]
+        yield name
 
 
 class Sandbox:
@@ -167,6 +198,9 @@ class Sandbox:
         self._ready: dict[Path, asyncio.Task[None]] = {}
         self._network: SessionNetwork | None = None
         self._network_lock = asyncio.Lock()
+        self._judges: dict[tuple[Path, ...], JudgeProcess] = {}
+        self._judging = asyncio.Lock()
+        """Held while changes are judged and kept: of two halves of a repository neither is one."""
 
     def for_copy(self, root: Path, of: Path, shared: Iterable[tuple[Path, Path]]) -> "Sandbox":
         """Return a sandbox like this one for a copy of a project, with caches beside the copy that go with it.
@@ -285,7 +319,8 @@ class Sandbox:
                 await asyncio.to_thread(self._layer_parent, project)
                 await asyncio.to_thread(self._scan_to_the_end, project)
                 await asyncio.to_thread(self._plan, project, environment)
-        except OSError as error:
+                await asyncio.to_thread(self._judge(project).ask, "ready")
+        except (OSError, JudgeError) as error:
             log.warning("the sandbox could not get ready: %s", error)  # the first command reports the error
 
     async def launch(  # noqa: PLR0913 - a command and its settings
@@ -347,32 +382,46 @@ class Sandbox:
             self._network.proxy.close(launch.gateway)
         await launch.gone()
         try:
-            async with launch.taking_up:
-                judged = await self._apply_changes(launch, recorded)
-                notes = judged.notes(launch.view) + await asyncio.to_thread(launch.itself.tidied)
+            async with self._judging:
+                launch.done = True
+                wanted, notes = await self._apply_changes(launch, recorded)
+        except JudgeError as error:
+            wanted, notes = Grants(), [_UNJUDGED.format(error)]
         finally:
             await asyncio.to_thread(self._clear_up, launch)
         notes += [note for note in [_of_unseen(launch.seen)] if note]
-        wanted, refused = judged.wanted, launch.gateway.refused
+        refused = launch.gateway.refused
         notes += [f"[{reason}]" for reason in refused.values()]
         if exit_code != 0:
             # A command that did without a host is not run again for it.
             wanted |= Grants(hosts=frozenset(refused)) | await asyncio.to_thread(self._lacking, launch, output)
         return CommandOutcome(wanted.beyond(launch.view.grants) or None, "\n".join(notes))
 
-    async def look(self, launch: Launch) -> None:
-        """Copy a running command's allowed outputs into the project."""
-        async with launch.taking_up:
-            await asyncio.to_thread(launch.itself.tidied)
-            if launch.layer is not None and launch.view.writes_outputs:
-                judged = await self._judged(launch, launch.layer)
-                await asyncio.to_thread(publish, launch.layer, judged.outputs)
+    async def look(self, launch: Launch, leader: int) -> None:
+        """Copy a running command's allowed outputs into the project; ``leader`` is the process that was started.
+
+        The command stands still meanwhile. One that can't be stopped is not looked at.
+        """
+        async with self._judging:
+            if launch.done:
+                return
+            with frozen(leader) as stands_still:
+                try:
+                    if await asyncio.to_thread(stands_still):
+                        await self._tidied(launch, ended=False)
+                        if launch.layer is not None and launch.view.writes_outputs:
+                            await self._judged(launch, launch.layer, ended=False)
+                except JudgeError as error:
+                    log.warning("what a job has made could not be looked at: %s", error)
 
     async def aclose(self) -> None:
-        """Let go of the network; commands that still run lose their way out."""
+        """Let go of the network and the judges; commands that still run lose their way out."""
         self._ended.set()
         if self._ready:
             await asyncio.wait(self._ready.values())
+        for judge in self._judges.values():
+            await asyncio.to_thread(judge.close)
+        self._judges.clear()
         if self._network is not None:
             network, self._network = self._network, None
             await network.proxy.aclose()
@@ -399,13 +448,8 @@ class Sandbox:
         plan = self._plan(root, environment)
         room = replace(plan.room, caches=caches)
         plan = replace(plan, cwd=cwd.resolve(), view=view, layer=layer, live=live, room=room)
-        itself = WorkedOnItself(
-            plan.seen, view.grants, root if plan.changes_project_itself else None,
-            tuple(plan.seen.outputs) if layer is None and view.writes_outputs else (),
-        )  # fmt: skip
-        before = itself.look()
-        itself.before = before.planted | before.parts
-        plan = replace(plan, linked=frozenset(before.linked))
+        watched, linked = self._watch(plan)
+        plan = replace(plan, linked=linked)
         inside = self._environment(environment, root)
         layout = plan.layout()
         covered = (mount.place for mount in layout.mounts if mount.put is MountKind.HIDDEN_FILE)
@@ -413,7 +457,7 @@ class Sandbox:
         if self._copy is not None:
             secrets = self._plan(self._copy.of).secret_mounts()
             layout = layout.showing(self._copy, root, secrets, at_its_place=self.state.kind == "bubblewrap")
-        launch = Launch(inside, view, plan.seen, layout, itself, hidden, layer, owned=owned, made=made)
+        launch = Launch(inside, view, plan.seen, layout, watched, hidden, layer, owned=owned, made=made)
         if len(launch.layout.mounts) > MAX_MOUNTS:
             self._clear_up(launch)
             raise SandboxError("The project has too many files that need protection for a sandbox to be laid out.")
@@ -496,37 +540,110 @@ class Sandbox:
 
     # -- a command's changes --------------------------------------------------------------------------------------
 
-    async def _judged(self, launch: Launch, layer: Layer) -> JudgedChanges:
+    def _judge(self, root: Path) -> JudgeProcess:
+        """Return the judge of a project."""
+        seen = self._scan(root, anew=False)
+        key = (root, *seen.elsewhere)
+        with self._lock:
+            if key not in self._judges:
+                self._judges[key] = JudgeProcess(partial(self._judge_command, root))
+            return self._judges[key]
+
+    def _judge_command(self, root: Path) -> Started:
+        """Return the command line of a judge: it may change its project and layers over it, and sees programs."""
+        plan = self._plan(root)
+        opened = [root, *plan.seen.elsewhere, *filter(None, [self._layer_parent(root)])]
+        seen = {MountKind.READ, MountKind.LINK, MountKind.HIDDEN_FILE, MountKind.HIDDEN_DIRECTORY, MountKind.EMPTY}
+        shown = [mount for mount in plan.layout().mounts if mount.put in seen and not mount.place.is_relative_to(root)]
+        places = [place for place in judge_places() if not place.is_relative_to(root)]
+        mounts = (
+            *shown, *(Mount(place, MountKind.READ) for place in places),
+            *(Mount(place, MountKind.WRITE) for place in opened),
+        )  # fmt: skip
+        layout = Layout(root, plan.room.place / EMPTY, tuple({mount.place: mount for mount in mounts}.values()))
+        words = judge_words(root)
+        match self.state.kind:
+            case "bubblewrap":
+                # Of what root's project holds, some belongs to other users: only root itself may change that.
+                roots = replace(self._form, users=False, capabilities=_OF_ROOT)
+                is_root = self._form.root and not why_not(bubblewrap_command(roots, layout, ["true"]))
+                return bubblewrap_command(roots if is_root else self._form, layout, words), ()
+            case "sandbox-exec":
+                return (self.state.program, "-p", seatbelt_profile(layout), *words), ()
+            case _:
+                descriptor = landlock_specification(layout)
+                return landlock_command(descriptor, words), (descriptor,)
+
+    async def _judged(self, launch: Launch, layer: Layer, *, ended: bool) -> Verdict:
+        """Have the changes on a layer judged, and those of outputs kept."""
         root = launch.seen.root
         there = (path for path in launch.seen.outputs if path.name not in NEVER_KEPT)
-        outputs = frozenset(path.relative_to(root).as_posix() for path in there)
-        ignored = partial(ProjectFacts(root, frozenset(), launch.layout).ignored, directory=True)
-        try:
-            changes = await asyncio.to_thread(changes_in, layer, outputs, ignored)
-        except RecursionError:
-            return JudgedChanges(lost=[LayerChange("directories nested too deeply", ChangeKind.NEW)])
-        if not changes:
-            return JudgedChanges()
-        if len(changes) > MAX_CHANGES:
-            return JudgedChanges(lost=changes[:MAX_CHANGES], wanted=Grants(sources=True))
-        # The rest of the project matters where an existing entry changed.
-        differs = any(change.kind is not ChangeKind.NEW and not change.output for change in changes)
-        facts = ProjectFacts(root, frozenset(await shared_files(root) if differs else ()), launch.layout)
-        return await asyncio.to_thread(judge, changes, launch.view, facts)
+        request: dict[str, Any] = {
+            "place": str(layer.place),
+            "outputs": [path.relative_to(root).as_posix() for path in there],
+            "writes": launch.view.writes.value,
+            "grants": grants_row(launch.view.grants),
+            "mounts": [(str(mount.place), mount.put.value) for mount in launch.layout.mounts],
+            "rules": await asyncio.to_thread(lines_above, root),
+            "ended": ended,
+        }
+        ask = partial(self._judge(root).ask, "judge", **request)
+        verdict = verdict_from(await asyncio.to_thread(ask, known=None), root)
+        if verdict.needs:
+            known = await _known_paths(root, verdict.needs)
+            verdict = verdict_from(await asyncio.to_thread(ask, known=known), root)
+        return verdict
 
-    async def _apply_changes(self, launch: Launch, recorded: Recorded | None) -> JudgedChanges:
+    async def _apply_changes(self, launch: Launch, recorded: Recorded | None) -> tuple[Grants, list[str]]:
+        """Have a command's changes judged, and keep what may be kept; returns what it lacked, and notes."""
         if (layer := launch.layer) is None:
-            return JudgedChanges()
-        judged = await self._judged(launch, layer)
-        await asyncio.to_thread(discard, layer, [change for change in judged.lost if change.inside])
-        if judged.outputs:
-            await asyncio.to_thread(keep, layer, judged.outputs)
-        if judged.sources:
-            paths = [launch.seen.root / change.path for change in judged.sources if not change.directory]
+            return Grants(), await self._tidied(launch, ended=True)
+        root = launch.seen.root
+        verdict = await self._judged(launch, layer, ended=True)
+        notes = verdict.notes(launch.view)
+        if verdict.keeps:
+            paths = [root / name for name in verdict.sources]
             async with contextlib.nullcontext() if recorded is None else recorded(paths):
-                failed = await asyncio.to_thread(keep, layer, judged.sources)
-            judged.lost += [change for change in failed if not change.directory]
-        return judged
+                row = await asyncio.to_thread(self._judge(root).ask, "keep", place=str(layer.place))
+            with believed():
+                failed = paths_from(row["failed"])
+            notes += Verdict(lost=Names(failed[:MAX_NAMES], len(failed))).notes(launch.view)
+        return verdict.wanted, notes + await self._tidied(launch, ended=True)
+
+    def _watch(self, plan: ViewPlan) -> tuple[str, frozenset[Path]]:
+        """Have the judge watch what a command works on itself; returns the name of that, and what is ``linked``."""
+        seen, root = plan.seen, plan.root
+        outputs = seen.outputs if plan.layer is None and plan.view.writes_outputs else []
+        if not outputs and not plan.changes_project_itself:
+            return "", frozenset()
+        name = secrets.token_hex(8)
+        try:
+            row = self._judge(root).ask(
+                "watch", name=name, in_place=plan.changes_project_itself, grants=grants_row(plan.view.grants),
+                repositories=[str(path) for path in (*seen.repositories, *seen.elsewhere)],
+                outputs=[str(path) for path in outputs], besides=[str(path) for path in seen.outputs],
+            )  # fmt: skip
+            with believed():
+                linked = set(map(str, row["linked"]))
+        except JudgeError as error:
+            raise SandboxError(f"The judge of changes does not work: {error}.") from error
+        return name, frozenset(path for path in outputs if str(path) in linked)
+
+    async def _tidied(self, launch: Launch, *, ended: bool) -> list[str]:
+        """Have what a command left in place for other programs to obey set aside; returns notes."""
+        if not launch.watched:
+            return []
+        root = launch.seen.root
+        tracked = await asyncio.to_thread(tracked_files, root) if launch.view.grants.repository else frozenset[str]()
+        ask = partial(self._judge(root).ask, "tidy", name=launch.watched, tracked=sorted(tracked), ended=ended)
+        row = await asyncio.to_thread(ask)
+        texts = {
+            "aside": "[Not kept as it is, as other programs obey it or it leads outside: {}.]",
+            "kept": "[New, and other programs obey it: {}. Tell the user to look at it.]",
+        }
+        with believed():
+            found = {kind: names_from(row[kind]) for kind in texts}
+        return [text.format(found[kind].listed()) for kind, text in texts.items() if found[kind].names]
 
     def _lacking(self, launch: Launch, output: str) -> Grants:
         cwd, root = launch.layout.cwd, launch.seen.root

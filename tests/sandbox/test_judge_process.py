@@ -1,0 +1,187 @@
+"""The judge's process: what it can reach, and what becomes of a command's changes when it fails or lies."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.contained import FORMS, OUTPUTS, PROJECT, Contained, state_of
+from tui_agent.sandbox import judging as judging_module
+from tui_agent.sandbox import sandbox as sandbox_module
+from tui_agent.sandbox.judging import JudgeError, JudgeProcess, verdict_from
+
+PROJECT_AT = Path("/home/me/code")
+HONEST = {"sources": [], "lost": {"names": [], "count": 0}, "wanted": {}, "keeps": False}
+
+NOTHING_FOUND = {"linked": [], "aside": HONEST["lost"], "kept": HONEST["lost"]}
+
+
+@pytest.fixture(params=FORMS)
+async def box(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Contained]:
+    box = Contained(tmp_path / "home", state=state_of(request.param, tmp_path))
+    box.git("init", "-q")
+    box.file(".gitignore", "dist/\n")
+    box.file("app.py", "one\n")
+    box.file("dist/old.js", "old\n")
+    box.file(".ssh/id_rsa", "canary", at=box.home)
+    yield box
+    await box.sandbox.aclose()
+
+
+def judge_that(does: str) -> list[str]:
+    """Return the command line of a judge that reads a request and then does something else."""
+    return [sys.executable, "-c", f"import os, sys, time\nsys.stdin.readline()\n{does}"]
+
+
+FAILURES = {
+    "dead": ("os.kill(os.getpid(), 9)", "it ended"),
+    "silent": ("time.sleep(600)", "it took more than 1 s"),
+    "endless": ("while True: sys.stdout.write('x' * 100_000)", "its answer is too long"),
+    "garbage": ("print('{')", "its answer can't be read"),
+    "deep": ("print('[' * 100_000)", "its answer can't be read"),
+    "list": ("print('[]')", "its answer can't be read"),
+    "refusing": ('print(\'{"error": "no\\\\n\\\\u001b[31mroom"}\')', "no"),
+}
+
+
+@pytest.mark.parametrize("kind", list(FAILURES))
+def test_a_judge_that_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(judging_module, "JUDGE_SECONDS", 1.0)
+    monkeypatch.setattr(judging_module, "MAX_ANSWER_BYTES", 1_000_000)
+    does, reason = FAILURES[kind]
+    judge = JudgeProcess(lambda: (judge_that(does), ()))
+    with pytest.raises(JudgeError) as caught:
+        judge.ask("judge")
+    assert str(caught.value).startswith(reason)
+    assert "\n" not in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+    judge.close()
+
+
+def test_a_judge_that_does_not_listen_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging_module, "JUDGE_SECONDS", 1.0)
+    judge = JudgeProcess(lambda: ([sys.executable, "-c", "import time; time.sleep(600)"], ()))
+    with pytest.raises(JudgeError, match="took more than"):
+        judge.ask("judge", known="x" * 1_000_000)
+    judge.close()
+
+
+def test_a_judge_that_ended_is_started_again() -> None:
+    judge = JudgeProcess(lambda: (judge_that("print('{}')"), ()))
+    assert judge.ask("ready") == {}
+    assert judge.ask("ready") == {}
+    judge.close()
+
+
+LIES = {
+    "above": {"sources": ["../../.bashrc"]},
+    "absolute": {"sources": ["/home/me/.bashrc"]},
+    "no text": {"sources": [1]},
+    "no list": {"sources": {"a": "b"}},
+    "long": {"sources": ["x" * 5_000]},
+    "nul": {"sources": ["a\0b"]},
+    "many names": {"lost": {"names": ["x"] * 1_000, "count": 1_000}},
+    "no names": {"lost": "everything"},
+    "foreign grant": {"wanted": {"write": ["/home/me/.ssh"]}},
+    "foreign secret": {"wanted": {"secrets": ["/home/me/.ssh/id_rsa"]}},
+    "grant above": {"wanted": {"protected": ["/home/me/code/../.ssh"]}},
+    "no grants": {"wanted": ["everything"]},
+}
+
+
+@pytest.mark.parametrize("lie", list(LIES))
+def test_a_verdict_about_anything_else_is_none(lie: str) -> None:
+    verdict_from(HONEST, PROJECT_AT)
+    with pytest.raises(JudgeError):
+        verdict_from({**HONEST, **LIES[lie]}, PROJECT_AT)
+
+
+def test_a_verdict_asks_for_nothing_outside() -> None:
+    verdict = verdict_from({**HONEST, "wanted": {"read": ["/etc/shadow"], "hosts": ["*"]}}, PROJECT_AT)
+    assert not verdict.wanted
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(("needs", "sources", "keeps", "lost", "wanted"), JSON)))
+def test_any_answer_is_a_verdict_about_the_project_or_none(row: dict[str, object]) -> None:
+    try:
+        verdict = verdict_from(row, PROJECT_AT)
+    except JudgeError:
+        return
+    for name in (*verdict.sources, *verdict.needs):
+        assert (PROJECT_AT / os.path.normpath(name)).is_relative_to(PROJECT_AT)
+    paths = (*verdict.wanted.protected, *verdict.wanted.secrets, *verdict.wanted.write)
+    assert all(Path(os.path.normpath(path)).is_relative_to(PROJECT_AT) for path in paths)
+
+
+@pytest.mark.parametrize("kind", ["dead", "garbage"])
+async def test_what_can_not_be_judged_is_not_kept_and_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    box = Contained(tmp_path / "home", state=state_of("layer", tmp_path))
+    box.file("app.py", "one\n")
+    monkeypatch.setattr(JudgeProcess, "ask", JudgeProcess(lambda: (judge_that(FAILURES[kind][0]), ())).ask)
+    ran = await box.run("echo two > app.py; echo x > new.py", PROJECT)
+    assert box.tree() == {"app.py": "one\n"}
+    assert ran.outcome.note == f"[What the command changed could not be judged and is not kept: {FAILURES[kind][1]}.]"
+    assert box.layers() == []
+    await box.sandbox.aclose()
+
+
+async def test_a_judge_that_was_killed_between_two_commands_is_replaced(box: Contained) -> None:
+    await box.run("echo one > dist/a")
+    ended = [pid for pid in children_named("judge_program") if str(box.root) in command_line(pid)]
+    assert ended
+    for pid in ended:
+        os.kill(pid, signal.SIGKILL)
+    ran = await box.run("echo two > dist/a", OUTPUTS)
+    assert (box.root / "dist/a").read_text() == "two\n"
+    assert ran.outcome.note == ""
+
+
+def command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def children_named(word: str) -> list[int]:
+    pids = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
+    return [pid for pid in pids if word in command_line(pid)]
+
+
+async def test_a_judge_reaches_nothing_but_its_project(
+    box: Contained, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = tmp_path / "home" / "code" / "demo" / "found.txt"
+    look = (
+        "import json, os, socket, sys\n"
+        "def tried(do):\n    try:\n        return repr(do())\n"
+        "    except OSError as error:\n        return error.errno\n"
+        f"home = {str(box.home)!r}\n"
+        "rows = [tried(lambda: open(f'{home}/.ssh/id_rsa').read()), tried(lambda: os.chmod(f'{home}/.ssh', 0o777)),"
+        " tried(lambda: open(f'{home}/new', 'w')),"
+        " tried(lambda: socket.create_connection(('127.0.0.1', 9), 1)), tried(lambda: os.listdir(home + '/.ssh'))]\n"
+        f"open({str(found)!r}, 'w').write(json.dumps(rows))\n"
+        f"for line in sys.stdin: print({json.dumps(HONEST | NOTHING_FOUND)!r}, flush=True)"
+    )
+    monkeypatch.setattr(sandbox_module, "judge_words", lambda _root: (sys.executable, "-I", "-c", look))
+    before = (box.home / ".ssh").stat().st_mode
+    await box.run("true")
+    rows = json.loads(found.read_text())
+    assert all(isinstance(row, int) for index, row in enumerate(rows) if index != 2), rows
+    assert not (box.home / "new").exists()
+    assert (box.home / ".ssh").stat().st_mode == before

@@ -1,0 +1,44 @@
+"""Stops the processes of a command for a moment, so that what it made can be looked at as it stands."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+
+from tui_agent.processes.table import descendants, is_stopped
+
+FREEZE_SECONDS = 2.0
+"""How long processes are waited for that don't stop, because a disk or network keeps them."""
+_PAUSE = 0.001
+
+
+@contextmanager
+def frozen(leader: int) -> Iterator[Callable[[], bool]]:
+    """Give what stops every process below a process until the block ends, and says whether all of them stand still.
+
+    A stopped process starts no other: once two looks find the same ones, there are no more. All of a command's are
+    below its first, which is the first of their namespace or takes in those whose parents ended.
+    """
+    stopped: dict[int, None] = {}
+    try:
+        yield partial(_stop, leader, stopped)
+    finally:
+        for pid in stopped:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def _stop(leader: int, stopped: dict[int, None]) -> bool:
+    until = time.monotonic() + FREEZE_SECONDS
+    while time.monotonic() < until:
+        new = [pid for pid in descendants([leader]) if pid not in stopped and not is_stopped(pid)]
+        for pid in new:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGSTOP)
+                stopped[pid] = None
+        if not new and all(map(is_stopped, stopped)):
+            return True
+        time.sleep(_PAUSE)
+    return False

@@ -1,0 +1,177 @@
+"""The judge: a program of its own, which the sandbox lets see one project, the layers over it, and programs.
+
+It finds out what a command changed, decides about it, keeps what may be kept and discards the rest. Whatever it is led
+to do by the files it looks at stays in the project. Each line of its standard input is a request, an object of JSON
+whose ``do`` names a method of `Judge`; the answer is a line of JSON, too.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import field, fields
+from pathlib import Path
+from typing import Any
+
+from tui_agent.files.ignore import IgnoreRules
+from tui_agent.lazy import dataclass
+from tui_agent.sandbox.change_policy import JudgedChanges, KnownPaths, ProjectFacts, WorkedOnItself, judge
+from tui_agent.sandbox.layer import (
+    MAX_CHANGES,
+    ChangeKind,
+    Layer,
+    LayerChange,
+    changes_in,
+    discard,
+    keep,
+    publish,
+)
+from tui_agent.sandbox.layout import Layout, Mount, MountKind
+from tui_agent.sandbox.view import Grants, View, Writes
+
+MAX_NAMES = 20
+"""Names of changes that are not kept in an answer; the rest is a number."""
+
+
+def grants_from(row: Mapping[str, Any]) -> Grants:
+    """Return grants from their form in a request or an answer."""
+    return Grants(
+        sources=row.get("sources") is True,
+        repository=row.get("repository") is True,
+        protected=frozenset(map(Path, row.get("protected", ()))),
+        secrets=frozenset(map(Path, row.get("secrets", ()))),
+        read=frozenset(map(Path, row.get("read", ()))),
+        write=frozenset(map(Path, row.get("write", ()))),
+        hosts=frozenset(map(str, row.get("hosts", ()))),
+    )
+
+
+def grants_row(grants: Grants) -> dict[str, Any]:
+    """Return grants in the form of a request or an answer."""
+    values = ((one.name, getattr(grants, one.name)) for one in fields(grants))
+    return {name: value if isinstance(value, bool) else sorted(map(str, value)) for name, value in values}
+
+
+@dataclass(slots=True)
+class _Case:
+    """One command's changes on a layer, while they are judged."""
+
+    layer: Layer
+    changes: list[LayerChange]
+    sources: list[LayerChange] = field(default_factory=list)
+
+
+class Judge:
+    """Answers the requests of one program about one project."""
+
+    def __init__(self, project: Path) -> None:
+        self._project = project
+        self._cases: dict[str, _Case] = {}
+        self._watched: dict[str, WorkedOnItself] = {}
+
+    def ready(self, _asked: Mapping[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def judge(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Judge the changes on a layer and keep the outputs; sources wait for ``keep``.
+
+        Answers first with the paths of which it ``needs`` to know what git and the checkpoints have.
+        """
+        mounts = tuple(Mount(Path(place), MountKind(put)) for place, put in asked["mounts"])
+        rules = IgnoreRules.of_lines(asked["rules"], self._project)
+        known = KnownPaths(**{name: frozenset(paths) for name, paths in (asked["known"] or {}).items()})
+        facts = ProjectFacts(self._project, rules, Layout(self._project, self._project, mounts), known)
+        case = self._cases.pop(asked["place"], None)
+        if case is None or asked["known"] is None:
+            try:
+                case = self._looked_at(asked, facts)
+            except RecursionError:
+                return _answer(JudgedChanges(lost=[LayerChange("directories nested too deeply", ChangeKind.NEW)]))
+        if len(case.changes) > MAX_CHANGES:
+            return _answer(JudgedChanges(lost=case.changes[:MAX_CHANGES], wanted=Grants(sources=True)))
+        if asked["known"] is None and (needs := _unknown(case.changes)):
+            self._cases[asked["place"]] = case
+            return {"needs": needs}
+        view = View(Writes(asked["writes"]), grants_from(asked["grants"]))
+        judged = judge(case.changes, view, facts)
+        if not asked["ended"]:
+            publish(case.layer, judged.outputs)
+            return _answer(judged)
+        discard(case.layer, [change for change in judged.lost if change.inside])
+        keep(case.layer, judged.outputs)
+        if judged.sources:
+            case.sources = judged.sources
+            self._cases[asked["place"]] = case
+        return _answer(judged)
+
+    def _looked_at(self, asked: Mapping[str, Any], facts: ProjectFacts) -> _Case:
+        layer = Layer(self._project, Path(asked["place"]))
+
+        def is_ignored(path: str) -> bool:
+            return facts.ignored(path, directory=True)
+
+        return _Case(layer, changes_in(layer, frozenset(asked["outputs"]), is_ignored))
+
+    def keep(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep the sources that were judged; answers with those that failed."""
+        case = self._cases.pop(asked["place"])
+        failed = keep(case.layer, case.sources)
+        return {"failed": [change.path for change in failed if not change.directory]}
+
+    def watch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Look at the places that a command is going to work on itself."""
+        watched = WorkedOnItself(
+            self._project,
+            grants_from(asked["grants"]),
+            repositories=tuple(map(Path, asked["repositories"])),
+            outputs=tuple(map(Path, asked["outputs"])),
+            besides=tuple(map(Path, asked["besides"])),
+            in_place=asked["in_place"],
+        )
+        found = watched.look()
+        watched.before = found.planted | found.parts
+        self._watched[asked["name"]] = watched
+        return {"linked": sorted(map(str, found.linked))}
+
+    def tidy(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Set aside what such a command left for other programs to obey."""
+        watched = self._watched.pop(asked["name"]) if asked["ended"] else self._watched[asked["name"]]
+        aside, kept = watched.tidied(asked["tracked"])
+        return {"aside": _named(aside), "kept": _named(kept)}
+
+
+def _unknown(changes: list[LayerChange]) -> list[str]:
+    """Return the paths that were there before, outputs aside: it matters what they were."""
+    return [change.path for change in changes if change.kind is not ChangeKind.NEW and not change.output]
+
+
+def _answer(judged: JudgedChanges) -> dict[str, Any]:
+    lost = [change.path for change in judged.lost if not change.directory] or [change.path for change in judged.lost]
+    sources = [change.path for change in judged.sources if not change.directory]
+    row = {"sources": sources, "lost": _named(lost), "wanted": grants_row(judged.wanted)}
+    return row | {"keeps": bool(judged.sources)}
+
+
+def _named(names: list[str]) -> dict[str, Any]:
+    return {"names": names[:MAX_NAMES], "count": len(names)}
+
+
+def main() -> None:
+    judge_of = Judge(Path(sys.argv[1]))
+    methods: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+        "ready": judge_of.ready, "judge": judge_of.judge, "keep": judge_of.keep, "watch": judge_of.watch,
+        "tidy": judge_of.tidy,
+    }  # fmt: skip
+    for line in sys.stdin.buffer:
+        asked = json.loads(line)
+        try:
+            answer = methods[asked["do"]](asked)
+        except KeyError:
+            answer = {"error": "it was started anew, and knows nothing of this command"}
+        except Exception as error:  # noqa: BLE001 - whoever asked says it
+            answer = {"error": f"{type(error).__name__}: {error}"[:400]}
+        sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,256 @@
+"""The judge as this program knows it: a process in the sandbox that is kept warm, and what is believed of its answers.
+
+Nothing of an answer is more than a text or a number until it was looked at here: paths lie in the project, and there is
+an end to how long, how many and how late.
+"""
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from tui_agent.lazy import dataclass
+from tui_agent.safe_text import one_line
+from tui_agent.sandbox.judge_program import MAX_NAMES, grants_from
+from tui_agent.sandbox.layer import MAX_CHANGES
+from tui_agent.sandbox.view import Grants, View, Writes
+
+JUDGE_SECONDS = 600.0
+"""Time limit of one answer: to copy a large output takes its time."""
+MAX_ANSWER_BYTES = 64 * 1024**2
+_MAX_PATH = 4_096
+_PIECE = 1 << 18
+_SHOWN = 5
+
+Started = tuple[Sequence[str], Sequence[int]]
+"""A command line, and descriptors that it reads and that are closed when it has ended."""
+
+
+class JudgeError(Exception):
+    """The judge did not answer, or not as it may; the message says which."""
+
+
+class JudgeEndedError(JudgeError):
+    """The judge ended before it answered."""
+
+
+@contextlib.contextmanager
+def believed() -> Iterator[None]:
+    """Take an answer apart; raises JudgeError where it is none."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise JudgeError("its answer is not about this project") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Some names of changes and how many there are."""
+
+    names: tuple[str, ...] = ()
+    count: int = 0
+
+    def listed(self) -> str:
+        more = f" and {self.count - _SHOWN} more" if self.count > _SHOWN else ""
+        # A name is whatever a command called it: it may not go on as a line of ours.
+        return ", ".join(map(one_line, self.names[:_SHOWN])) + more
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a command's changes. ``sources`` are files that are about to be kept."""
+
+    needs: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    keeps: bool = False
+    lost: Names = Names()
+    wanted: Grants = Grants()
+
+    def notes(self, view: View) -> list[str]:
+        """Return the notes for the model on changes that are not kept."""
+        done = "Thrown away" if view.writes is Writes.NOTHING else "Not kept"
+        return [f"[{done}, the files are as they were: {self.lost.listed()}.]"] if self.lost.names else []
+
+
+class JudgeProcess:
+    """The judge of one project. It is started when it is asked first, and again when it failed."""
+
+    def __init__(self, start: Callable[[], Started]) -> None:
+        self._start = start
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owned: Sequence[int] = ()
+        self._end: Callable[[], object] = bool
+
+    def ask(self, do: str, **given: Any) -> dict[str, Any]:
+        """Return the answer to a request. Blocks: call it in a thread.
+
+        Raises:
+            JudgeError: there is none that can be believed; the process is gone then.
+        """
+        request = json.dumps({"do": do, **given}).encode() + b"\n"
+        with self._lock:
+            try:
+                row = self._answer(request)
+            except JudgeEndedError:
+                # It was killed, maybe long ago: another one is as good.
+                row = self._answer(request)
+        if "error" in row:
+            raise JudgeError(one_line(str(row["error"]))[:_MAX_PATH])
+        return row
+
+    def _answer(self, request: bytes) -> dict[str, Any]:
+        try:
+            return _answered(*self._running(), request, time.monotonic() + JUDGE_SECONDS)
+        except JudgeError:
+            self._end()
+            self._process = None
+            raise
+
+    def close(self) -> None:
+        with self._lock:
+            self._end()
+            self._process = None
+
+    def _running(self) -> tuple[IO[bytes], IO[bytes]]:
+        """Return where the process reads and writes."""
+        if self._process is None or self._process.poll() is not None:
+            self._end()
+            self._process = self._started()
+            self._end = weakref.finalize(self, _ended, self._process, self._owned)
+        reads, writes = self._process.stdin, self._process.stdout
+        if reads is None or writes is None:
+            raise JudgeError("it has no pipes")
+        return reads, writes
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        try:
+            command, self._owned = self._start()
+            return subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={},
+                start_new_session=True, bufsize=0,
+            )  # fmt: skip
+        except OSError as error:
+            raise JudgeError(f"it could not be started ({error.strerror})") from None
+
+
+def judge_words(project: Path) -> tuple[str, ...]:
+    """Return the command line of the judge of a project."""
+    paths = [str(place) for place in _packages()]
+    code = f"import sys; sys.path[:0] = {paths!r}; from tui_agent.sandbox.judge_program import main; main()"
+    return (sys.executable, "-I", "-S", "-B", "-c", code, str(project))
+
+
+def judge_places() -> list[Path]:
+    """Return the directories in which the judge's own program is."""
+    found = (*map(Path, (sys.prefix, sys.base_prefix)), *_packages())
+    return list(dict.fromkeys(place for place in found if place.is_dir()))
+
+
+def _packages() -> list[Path]:
+    """Return where this program and the libraries it needs for judging are."""
+    import pathspec
+
+    return [Path(__file__).resolve().parents[2], Path(pathspec.__file__).resolve().parents[1]]
+
+
+def _ended(process: "subprocess.Popen[bytes]", owned: Sequence[int]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    process.kill()
+    process.wait()
+    for descriptor in owned:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+
+
+def _answered(reads: IO[bytes], writes: IO[bytes], request: bytes, until: float) -> dict[str, Any]:
+    writing, reading = reads.fileno(), writes.fileno()
+    os.set_blocking(writing, False)
+    try:
+        while request:
+            _wait(until, writing=writing)
+            request = request[os.write(writing, request[:_PIECE]) :]
+        answer = bytearray()
+        while not answer.endswith(b"\n"):
+            _wait(until, reading=reading)
+            piece = os.read(reading, _PIECE)
+            if not piece:
+                raise JudgeEndedError("it ended")
+            answer += piece
+            if len(answer) > MAX_ANSWER_BYTES:
+                raise JudgeError("its answer is too long")
+    except OSError:
+        raise JudgeEndedError("it ended") from None
+    try:
+        row = json.loads(answer)
+    except (ValueError, RecursionError):
+        raise JudgeError("its answer can't be read") from None
+    if not isinstance(row, dict):
+        raise JudgeError("its answer can't be read")
+    return row
+
+
+def _wait(until: float, *, reading: int | None = None, writing: int | None = None) -> None:
+    poll = select.poll()
+    if reading is not None:
+        poll.register(reading, select.POLLIN)
+    if writing is not None:
+        poll.register(writing, select.POLLOUT)
+    if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
+        raise JudgeError(f"it took more than {JUDGE_SECONDS:.0f} s")
+
+
+def verdict_from(row: Mapping[str, Any], project: Path) -> Verdict:
+    """Return the verdict an answer holds.
+
+    Raises:
+        JudgeError: there is more or something else in it than a judge of this project may say.
+    """
+    with believed():
+        wanted = grants_from(row.get("wanted", {}))
+        for path in (*wanted.protected, *wanted.secrets, *wanted.write):
+            _inside(str(path.relative_to(project)))
+        return Verdict(
+            needs=paths_from(row.get("needs", [])),
+            sources=paths_from(row.get("sources", [])),
+            keeps=row.get("keeps") is True,
+            lost=names_from(row.get("lost", {"names": [], "count": 0})),
+            # Nothing outside is ever needed to change the project.
+            wanted=replace(wanted, read=frozenset(), hosts=frozenset()),
+        )
+
+
+def names_from(row: Mapping[str, Any]) -> Names:
+    """Return names for a note; raises ValueError, TypeError or KeyError for anything else."""
+    names, count = row["names"], row["count"]
+    if len(names) > MAX_NAMES or not all(isinstance(name, str) and len(name) <= _MAX_PATH for name in names):
+        raise ValueError(names)
+    if not isinstance(count, int) or count < len(names):
+        raise ValueError(count)
+    return Names(tuple(names), count)
+
+
+def paths_from(names: Any) -> tuple[str, ...]:
+    """Return paths of a project, relative to it; raises ValueError or TypeError for anything else."""
+    if not isinstance(names, list) or len(names) > MAX_CHANGES:
+        raise ValueError("too many")
+    return tuple(map(_inside, names))
+
+
+def _inside(name: str) -> str:
+    path = PurePosixPath(name)
+    if len(name) > _MAX_PATH or path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
+        raise ValueError(name)
+    return name

@@ -1,0 +1,88 @@
+"""The grants that a failed command lacked, read from what it printed beside the system's refusal. Looks at files."""
+
+import errno
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tui_agent.files.sensitive import is_repository
+from tui_agent.lazy import LazyPattern
+from tui_agent.path_checks import at_home, is_there
+from tui_agent.sandbox.plan import OWN_PLACES, unrestorable
+from tui_agent.sandbox.project_scan import ProjectScan
+from tui_agent.sandbox.view import Grants, View
+
+_LINES = 200
+"""Lines at the end of an output that are looked at."""
+
+_WORDS = {
+    **{os.strerror(number): number for number in (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT, errno.EPERM)},
+    **{errno.errorcode[number]: number for number in (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT)},
+}
+"""How the system says no, in its words and by name."""
+_REFUSAL = LazyPattern("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
+_WHO = LazyPattern(r"^\S+: line \d+:")
+"""How a shell's messages begin."""
+_QUOTED = LazyPattern(r"""['"‘“`]([^'"’”`\n]{1,400})['"’”`]""")
+_PATH = LazyPattern(r"(?:~|\.{0,2})/[^\s:'\"’”`,;()\[\]<>|]+|[\w.@+-]+(?:/[\w.@+-]+)*")
+
+
+def lacking(output: str, cwd: Path, view: View, seen: ProjectScan, shows: Callable[[Path], bool]) -> Grants:
+    """Return the grants a command lacked, from paths in its output beside the system's refusal.
+
+    ``shows`` tells whether commands see a path outside of the project.
+    """
+    wanted = Grants()
+    for path, refusal in refused_paths(output, cwd):
+        if path.is_relative_to(seen.root) or any(path.is_relative_to(place) for place in seen.elsewhere):
+            wanted |= _inside(path, refusal, view, seen)
+        elif any(path.is_relative_to(place) for place in OWN_PLACES):
+            continue
+        elif refusal == errno.ENOENT and os.path.lexists(path) and not shows(path):
+            wanted |= Grants(read=frozenset({path}))
+        elif refusal != errno.ENOENT and _could_write(path):
+            wanted |= Grants(write=frozenset({path}))
+    return wanted
+
+
+def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
+    """Yield the paths that lines of an output name beside a refusal of the system, and its number."""
+    for line in output.splitlines()[-_LINES:]:
+        refusal = _REFUSAL.search(line)
+        if refusal is None:
+            continue
+        rest = _WHO.sub("", f"{line[: refusal.start()]} {line[refusal.end() :]}")
+        for text in dict.fromkeys([*_QUOTED.findall(rest), *_PATH.findall(rest)]):
+            try:
+                path = Path(os.path.normpath(cwd / at_home(text.rstrip("."))))
+                known = "/" in text or os.path.lexists(path)
+            except ValueError:
+                continue
+            if known:
+                yield path, _WORDS[refusal[0]]
+
+
+def _inside(path: Path, refusal: int, view: View, seen: ProjectScan) -> Grants:
+    if refusal == errno.ENOENT:
+        return Grants()
+    if any(map(is_repository, path.parts)) or not path.is_relative_to(seen.root):
+        return Grants(repository=True)
+    if any(path.is_relative_to(kept) for kept in seen.protected):
+        return Grants(protected=frozenset({path}))
+    held = refusal in {errno.EROFS, errno.EBUSY} or (refusal == errno.EACCES and _could_write(path))
+    if not held:
+        return Grants()
+    if not view.changes_sources:
+        return Grants(sources=True)
+    kept = next((place for place in unrestorable(seen) if path.is_relative_to(place)), None)
+    return Grants() if kept is None else Grants(write=frozenset({kept}))
+
+
+def _could_write(path: Path) -> bool:
+    return os.access(path if is_there(path) else path.parent, os.W_OK)
+
+
+def named(files: tuple[Path, ...], root: Path, output: str) -> frozenset[Path]:
+    names = {path: re.escape(path.relative_to(root).as_posix()) for path in files}
+    return frozenset(path for path, name in names.items() if re.search(rf"(?<![\w.-]){name}(?![\w-])", output))
