@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.support.texts import answered, said, texts
 from tui_agent.session import forking
 from tui_agent.session.entries import (
+    AssistantEntry,
     BranchSummaryEntry,
     CheckpointEntry,
     CompactionEntry,
@@ -81,6 +82,20 @@ def test_a_session_is_found_by_either_end_of_its_id(store: Store) -> None:
     for wanted in ("zzzz", "", "_", "%"):
         with pytest.raises(SessionNotFound):
             store.session(wanted)
+
+
+def test_a_forks_cost_is_what_it_spent_itself(store: Store, new: NewSession) -> None:
+    def paid(cost: float) -> AssistantEntry:
+        return answered("yes").model_copy(update={"cost": cost})
+
+    source = new("a")
+    source.append(paid(2.0))
+    fork = Session(store, store.fork(source.id, source.leaf).id, estimate=lambda _entry: 1, clock=store.clock)
+    assert (store.totals(fork.id).cost, fork.reader.own_cost()) == (0.0, None)
+    fork.append(paid(1.0))
+    assert (store.totals(fork.id).cost, fork.reader.own_cost()) == (1.0, 1.0)
+    assert sum(fork.reader.costs().values()) == 3.0
+    assert store.totals(source.id).cost == 2.0
 
 
 def test_a_fork_has_the_path_and_nothing_else(store: Store, new: NewSession) -> None:

@@ -222,8 +222,9 @@ class Agent:
         """Return the US dollars spent on all branches; None without prices, and for a long session until it is warm."""
         if not self._are_costs_read:
             return None
-        spent = [*self.session.reader.costs().values(), *filter(None, [self.session.info.side_cost])]
-        return sum(spent) if spent else None
+        own = self.session.reader.own_cost()
+        beside = self.session.info.side_cost
+        return (own or 0.0) + beside if own or beside else None
 
     # -- the user's actions -----------------------------------------------------------------------------------
 

@@ -121,8 +121,11 @@ def look_up(
 ) -> tuple[Spending, dict[int, str]]:
     """Return a session's cost, and how its left branches begin; any thread may call it.
 
-    ``records`` and ``departures`` are `Session.requests` and `Session.departures` of them.
+    ``records`` and ``departures`` are `Session.requests` and `Session.departures` of them. What a fork was begun with
+    was paid by another session, and is left out.
     """
+    copied = session.reader.copied_until()
+    records = [record for record in records if record.id > copied]
     subagents = store.subagent_requests(session.id)
     spine = session.reader.spine()
     beside = {record.id for record in records if spine.subagent_of(record.id) is not None}

@@ -107,7 +107,9 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     known = bool(costs or side) or (asked and all(request.cost is not None for request in asked))
     without = "unknown" if asked else "nothing yet"
     yield _row("this branch", money(on_path) if known else without)
-    yield _row("all branches", money(sum(costs.values()) + side) if known else without)
+    yield _row("all branches", money((agent.session.reader.own_cost() or 0.0) + side) if known else without)
+    if copied := sum(costs.values()) - (agent.session.reader.own_cost() or 0.0):
+        yield _row("before the fork", f"{money(copied)}, paid by another session")
 
 
 @Command(

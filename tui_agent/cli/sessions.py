@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tui_agent.app.format import plural, short_path
 from tui_agent.cli.output import say, say_json, when
+from tui_agent.files.own_git import find_project
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.paths import data_dir
 from tui_agent.safe_text import one_line
@@ -32,11 +33,18 @@ def open_store() -> Store:
 
 
 def named_or_last(store: Store, name: str, cwd: Path) -> SessionInfo:
-    """Return the session with an id, or with "" the one last used in a directory; raises `StoreError` for none."""
+    """Return the session with an id, or with "" the one last used in a directory; raises `StoreError` for none.
+
+    A directory without a session has those of the nearest one above it in the project.
+    """
     if name:
         return store.session(name)
-    for info in store.sessions(cwd=cwd, limit=1):
-        return info
+    project = find_project(cwd)
+    for folder in (cwd, *cwd.parents):
+        for info in store.sessions(cwd=folder, limit=1):
+            return info
+        if folder == project:
+            break
     newest = next(iter(store.sessions(limit=1)), None)
     demo = " tui-agent --demo -c goes on with the last demo;" if newest and newest.model == DEMO_MODEL else ""
     raise StoreError(f"There is no session of this directory yet.{demo} tui-agent -r lists all sessions.")

@@ -187,6 +187,16 @@ def costs(connection: sqlite3.Connection, session: int, ids: range) -> list[tupl
     ).fetchall()
 
 
+def copied_until(connection: sqlite3.Connection, session: int) -> int:
+    """Return the newest entry that a fork began with, 0 where a session isn't one: another session paid for those."""
+    newest: int = connection.execute(
+        "SELECT coalesce(max(id), 0) FROM entries WHERE session = ? AND created_at < "
+        "(SELECT created_at FROM sessions WHERE number = ? AND parent_session IS NOT NULL)",
+        (session, session),
+    ).fetchone()[0]
+    return newest
+
+
 def requests(connection: sqlite3.Connection, session: int, ids: range) -> list[RequestRecord]:
     rows = connection.execute(
         # One extraction for all: SQLite parses the body once for each.

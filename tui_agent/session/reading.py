@@ -40,6 +40,7 @@ class EntryReader:
         """Held while entries at hand are looked up or change: threads read paths, too."""
         self._ids, self._letters, self._tokens = array("q"), bytearray(), array("q")
         self._costs: dict[int, float] = {}
+        self._copied_until: int | None = None
         self._costs_until = 0
         self._requests: list[RequestRecord] = []
         self._requests_until = 0
@@ -150,6 +151,19 @@ class EntryReader:
             self._costs.update(self._fetch(range(self._costs_until + 1, last + 1), entry_table.costs))
             self._costs_until = last
         return dict(self._costs)
+
+    def copied_until(self) -> int:
+        """Return the newest entry that a fork began with, 0 where the session isn't one."""
+        if self._copied_until is None:
+            with self._store.reader() as connection:
+                self._copied_until = entry_table.copied_until(connection, self._number)
+        return self._copied_until
+
+    def own_cost(self) -> float | None:
+        """Return the US dollars that the session's own entries cost, None where no price is known."""
+        copied = self.copied_until()
+        own = [cost for entry_id, cost in self.costs().items() if entry_id > copied]
+        return sum(own) if own else None
 
     def requests(self) -> list[RequestRecord]:
         """Return the requests that made entries of all branches, ascending; from any thread.

@@ -149,7 +149,7 @@ class StoreReader:
         return found[0]
 
     def totals(self, session_id: str) -> SessionTotals:
-        """Return a session's totals, the work beside its entries included; every answer is looked at.
+        """Return a session's totals, the work beside its entries included, without what a fork was begun with.
 
         Raises:
             SessionNotFound: there is no such session.
@@ -161,7 +161,8 @@ class StoreReader:
                 "side_cost FROM sessions WHERE number = ?",
                 (number,),
             ).fetchone()
-            costs = entry_table.costs(connection, number, range(1, last + 1))
+            copied = entry_table.copied_until(connection, number)
+            costs = entry_table.costs(connection, number, range(copied + 1, last + 1))
         return SessionTotals(tokens, beside + sum(dollars for _entry_id, dollars in costs))
 
     def subagent_requests(self, session_id: str) -> list[RequestRecord]:

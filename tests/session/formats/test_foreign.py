@@ -195,6 +195,18 @@ def test_a_session_of_claude_code_becomes_a_tree_without_false_branches(tmp_path
     assert session.left_out["line of a subagent"] == 1
 
 
+def test_lines_that_claude_code_wrote_twice_are_read_once(tmp_path):
+    """Its /branch and a second /compact write the lines again, the copies without a parent."""
+    (tmp_path / "once").mkdir()
+    (tmp_path / "twice").mkdir()
+    [once] = read_file(write(tmp_path / "once", *CLAUDE))
+    copies = [{**line, "parentUuid": None} for line in CLAUDE if line.get("uuid")]
+    [twice] = read_file(write(tmp_path / "twice", *CLAUDE, *copies))
+    assert kinds(twice) == kinds(once)
+    assert [entry.preview for entry in twice.entries] == [entry.preview for entry in once.entries]
+    assert twice.leaf == once.leaf
+
+
 def tool(call: str, name: str, state: dict) -> dict:
     return {"type": "tool", "id": f"p{call}", "callID": call, "tool": name, "state": state}
 

@@ -58,6 +58,7 @@ class Reader(BlockReader):
         self._titles: dict[str, str] = {}
         self._cwd = self._session = ""
         self._boundary: Node | None = None
+        self._read: set[str] = set()
         self._runs_command = False
         """Whether the next command is one that Claude Code ran itself."""
 
@@ -71,7 +72,11 @@ class Reader(BlockReader):
                 self.leave_out(f"“{kind[:40]}” line")
             elif node.flag("isSidechain"):
                 self.leave_out("line of a subagent")
+            elif node.text("uuid") in self._read:
+                # Its /branch, and a second /compact, write all lines once more, the first of them without a parent.
+                self.leave_out("line that was written twice")
             else:
+                self._read.add(node.text("uuid"))
                 leaf = self._line(node, kind, leaf)
         self.require_conversation()
         title = next((self._titles[kind] for kind in reversed(_TITLES) if self._titles.get(kind)), "")
