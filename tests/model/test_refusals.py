@@ -136,6 +136,15 @@ def test_what_is_no_refusal_of_a_part_changes_nothing(text: str, status: int) ->
     assert refused(text, status) is None
 
 
+def test_a_fault_of_the_server_that_sounds_like_a_part_is_tried_again_where_the_request_has_none() -> None:
+    text = said("Internal error: schema cache is invalid", type="server_error")
+
+    assert classify(Failure(text, 500), TARGET, now=0).kind is ErrorKind.OVERLOADED
+    assert classify(Failure(text, 503), TARGET, now=0).kind is ErrorKind.OVERLOADED
+    assert refused(text, 500, Sent()) is None
+    assert refused(text, 503) is None
+
+
 def test_the_refused_tool_is_named_by_name_or_by_place() -> None:
     assert refused(said("Invalid schema for function 'srv_price': array schema missing items")) == Refusal(
         Part.TOOL, ("srv_price",)

@@ -9,7 +9,7 @@ from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.error_body import ErrorBody, read_body
 from tui_agent.model.overflow import Overflow, find_overflow
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.model.refusals import named_part
+from tui_agent.model.refusals import Part, named_part
 from tui_agent.model.waits import retry_after, spoken
 
 Cause = Literal["refused", "unresolved", "certificate", "connect_timeout", "timeout", "stalled", "closed", "broken"]
@@ -131,8 +131,10 @@ _KINDS = {
 
 _NOT_OF_A_PART = {401, 402, 403, 429}
 """Statuses that are about the account, whatever the words are."""
+_OF_TEMPLATES = {Part.ROLES, Part.SYSTEM, Part.PICTURES}
+"""Parts that a model's template refuses, which never passes by waiting."""
 _MAY_NAME_A_PART = {
-    ErrorKind.OVERLOADED, ErrorKind.UNKNOWN, ErrorKind.NOT_FOUND, ErrorKind.INVALID_REQUEST, ErrorKind.CONTEXT_OVERFLOW,
+    ErrorKind.UNKNOWN, ErrorKind.NOT_FOUND, ErrorKind.INVALID_REQUEST, ErrorKind.CONTEXT_OVERFLOW,
 }  # fmt: skip
 """Kinds that give way to a part that the words name."""
 
@@ -193,7 +195,7 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
     # The whole body: Google names the wait beside the message.
     wait = retry_after(failure.headers, failure.text, now=now)
     kind = _kind_by_code(body, status) or _kind(body.words, status, wait)
-    if part is not None and kind in _MAY_NAME_A_PART:
+    if part in _OF_TEMPLATES or (part is not None and kind in _MAY_NAME_A_PART):
         kind = ErrorKind.INVALID_REQUEST  # llama.cpp and others answer 500 where a template refuses
     if status == 503 and _LOADING.search(body.words):
         kind = ErrorKind.LOADING

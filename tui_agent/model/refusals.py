@@ -58,6 +58,7 @@ class Sent:
 
 _JUDGED = {ErrorKind.INVALID_REQUEST, ErrorKind.NOT_FOUND, ErrorKind.UNKNOWN, ErrorKind.CONTEXT_OVERFLOW}
 _NO_SUCH_PATH = {404, 405, 501}
+_INTERNAL = {None, 500}
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens"})
 
 _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
@@ -162,6 +163,8 @@ def is_about_reasoning_field(body: ErrorBody) -> bool:
 
 def find_refusal(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | None:
     """Return the part of a request that was refused, None where none can be done without."""
+    if error.kind is ErrorKind.OVERLOADED and error.status in _INTERNAL:
+        return _named(body, sent)  # llama.cpp and others answer 500 to a part that they can't read
     if error.kind not in _JUDGED:
         return None
     if error.kind is ErrorKind.CONTEXT_OVERFLOW:
