@@ -6,29 +6,19 @@ another indentation of the whole block, line numbers copied from ``read``, one e
 only one at its level, and text the edit does not mean to change stays as it is in the file.
 """
 
-import bisect
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property, partial
+from functools import partial
 from itertools import accumulate
 
 from tui_agent.editing.closest import closest
-from tui_agent.editing.diffs import Opcode, changes_between
+from tui_agent.editing.folding import LINE_ENDINGS, LINE_ENDS, PLAIN_CHARACTERS, TYPOGRAPHIC, Fold
 from tui_agent.editing.indentation import reindented
+from tui_agent.editing.new_text import NewText
 from tui_agent.editing.slips import Pair, without_blank_ends, without_escapes, without_line_numbers
 from tui_agent.lazy import dataclass
 from tui_agent.text_files.encodings import odd_bytes_shown, with_odd_bytes
-from tui_agent.text_files.lines import line_at, lines_of, newline_of, with_newlines
-
-_TYPOGRAPHIC = str.maketrans(
-    {
-        **dict.fromkeys("‘’‚‛′", "'"),
-        **dict.fromkeys("“”„‟″", '"'),
-        **dict.fromkeys("‐‑‒–—―−", "-"),
-        **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f\u3000", " "),
-    }
-)
-
+from tui_agent.text_files.lines import line_at, lines_of
 
 _MAX_PLACES = 8
 _MOST_COUNTED = 100
@@ -118,52 +108,66 @@ def _several(text: str, spans: list[_Span]) -> str:
 
 
 def _exact(text: str, wanted: Replacement) -> list[_Span]:
-    made = _Maker(text, wanted)
+    made = NewText(text, wanted.old, wanted.new)
     size = len(wanted.old)
     return [_Span(start, start + size, made.plain(start, start + size)) for start in _occurrences(text, wanted)]
 
 
-def _in_folded(fold: "_Fold", text: str, wanted: Replacement) -> list[_Span]:
-    folded, old = fold.folded(text), fold.folded(wanted.old).text
-    at_line_end = fold.trims_line_ends and old != wanted.old and not old.endswith("\n")
-    made = _Maker(text, wanted)
-    spans = []
+def _in_folded(fold: Fold, text: str, wanted: Replacement) -> list[_Span]:
+    folded = fold.folded(text)
+    old = fold.folded(wanted.old).text
+    ends_line = fold.trims_line_ends and old != wanted.old and not old.endswith("\n")
+    made = NewText(text, wanted.old, wanted.new)
+    spans: list[_Span] = []
     for found in _occurrences(folded.text, Replacement(old, "", wanted.everywhere)):
         found_end = found + len(old)
-        if at_line_end and folded.text[found_end : found_end + 1] not in {"", "\n"}:
+        if ends_line and folded.text[found_end : found_end + 1] not in {"", "\n"}:
             continue
-        start, end = folded.original(found), folded.original(found_end, is_end=True)
+        start = folded.start_in_original(found)
+        end = folded.end_in_original(found_end)
         spans.append(_Span(start, end, made.keeping_unchanged(start, end)))
     return spans
 
 
 def _indented(text: str, wanted: Replacement) -> list[_Span]:
-    lines, old = lines_of(text), lines_of(wanted.old)
-    folded, key = ([line.strip().translate(_TYPOGRAPHIC) for line in part] for part in (lines, old))
-    first = next((index for index, line in enumerate(key) if line), None)
-    if first is None:
-        return []
+    lines = lines_of(text)
+    old = lines_of(wanted.old)
     starts = [0, *accumulate(map(len, lines))]
     most = len(lines) if wanted.everywhere else _MOST_COUNTED
     spans: list[_Span] = []
     after = 0
-    for index, line in enumerate(folded):
-        begin = index - first
-        if line != key[first] or begin < after or folded[begin : begin + len(old)] != key:
-            continue
+    for begin in _alike_but_for_ends(lines, old):
         window = lines[begin : begin + len(old)]
-        moved_old, moved_new = (reindented(old, window, part) for part in (wanted.old, wanted.new))
-        if moved_old is None or moved_new is None:
+        moved_old = reindented(old, window, wanted.old)
+        moved_new = reindented(old, window, wanted.new)
+        if begin < after or moved_old is None or moved_new is None:
             continue
-        start, end = starts[begin], starts[begin] + sum(map(len, window))
+        end = starts[begin] + sum(map(len, window))
         if not wanted.old.endswith("\n"):
             end -= len(window[-1]) - len(window[-1].rstrip("\r\n"))
-        new = _Maker(text, Replacement(moved_old, moved_new)).keeping_unchanged(start, end)
-        spans.append(_Span(start, end, new))
+        new = NewText(text, moved_old, moved_new).keeping_unchanged(starts[begin], end)
+        spans.append(_Span(starts[begin], end, new))
         after = begin + len(old) if wanted.everywhere else 0
         if len(spans) == most:
             break
     return spans
+
+
+def _alike_but_for_ends(lines: list[str], old: list[str]) -> Iterator[int]:
+    """Yield where lines begin that are those looked for but for white space at their ends."""
+    folded = _stripped(lines)
+    key = _stripped(old)
+    first = next((index for index, line in enumerate(key) if line), None)
+    if first is None:
+        return
+    for index, line in enumerate(folded):
+        begin = index - first
+        if line == key[first] and begin >= 0 and folded[begin : begin + len(old)] == key:
+            yield begin
+
+
+def _stripped(lines: list[str]) -> list[str]:
+    return [line.strip().translate(TYPOGRAPHIC) for line in lines]
 
 
 def _without(
@@ -185,115 +189,6 @@ def _without(
     ]
 
 
-# -- folding: a text with differences taken out, and the way back -------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Folded:
-    """A text without some spans. ``cuts`` are positions in it, ``removed`` how much was cut up to each."""
-
-    text: str
-    cuts: list[int]
-    removed: list[int]
-
-    def original(self, position: int, *, is_end: bool = False) -> int:
-        """Return the place in the whole text; a part cut right after the end of a span does not belong to it."""
-        index = (bisect.bisect_left if is_end else bisect.bisect_right)(self.cuts, position)
-        return position + (self.removed[index - 1] if index else 0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Fold:
-    pattern: re.Pattern[str]
-    typographic: bool = False
-    trims_line_ends: bool = False
-
-    def folded(self, text: str) -> _Folded:
-        pieces, cuts, removed = [], [], []
-        total = position = 0
-        for match in self.pattern.finditer(text):
-            pieces.append(text[position : match.start()])
-            cuts.append(match.start() - total)
-            total += match.end() - match.start()
-            removed.append(total)
-            position = match.end()
-        pieces.append(text[position:])
-        folded = "".join(pieces)
-        # The table replaces one character by one, so positions stay.
-        return _Folded(folded.translate(_TYPOGRAPHIC) if self.typographic else folded, cuts, removed)
-
-
-_FEED = re.compile("\n")
-_LINE_ENDS = re.compile(r"\r(?=\n)")
-_LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
-_TRAILING = re.compile(r"(?<![ \t\r])[ \t\r]++(?=\n|\Z)")  # tried once for each run of white space
-
-_CLOSE: dict[str, Find] = {
-    "": _exact,
-    "line endings": partial(_in_folded, _Fold(_LINE_ENDS)),
-    "white space at line ends": partial(_in_folded, _Fold(_TRAILING, trims_line_ends=True)),
-    "typographic characters": partial(_in_folded, _Fold(_TRAILING, typographic=True, trims_line_ends=True)),
-}
-_LEVELS: tuple[tuple[str, Find], ...] = (
-    *_CLOSE.items(),
-    ("blank lines around it", partial(_without, without_blank_ends, _CLOSE.values())),
-    ("indentation", _indented),
-    ("blank lines and indentation", partial(_without, without_blank_ends, [_indented])),
-    ("line numbers", partial(_without, without_line_numbers, [*_CLOSE.values(), _indented])),
-    ("escapes", partial(_without, without_escapes, [*_CLOSE.values(), _indented])),
-)
-
-
-# -- making the new text ------------------------------------------------------------------------------------
-
-
-class _Maker:
-    """Makes the new text for each match of one replacement; their common part is computed once."""
-
-    def __init__(self, text: str, wanted: Replacement) -> None:
-        self._text = text
-        self._wanted = wanted
-        self._feeds = [match.start() for match in _FEED.finditer(text)]
-        self._newline = newline_of(text)
-        self._with: dict[str, str] = {}
-        self._old, self._new = (
-            [line.removesuffix("\r") for line in part.split("\n")] for part in (wanted.old, wanted.new)
-        )
-
-    def plain(self, start: int, end: int) -> str:
-        """Return the new text with the line endings around a match."""
-        newline = self._newline_near(start, end)
-        if newline not in self._with:
-            self._with[newline] = with_newlines(self._wanted.new, newline)
-        return self._with[newline]
-
-    def keeping_unchanged(self, start: int, end: int) -> str:
-        """Return the new text for a loose match: lines that the edit leaves alone are taken from the file."""
-        found = self._text[start:end].split("\n")
-        if len(found) != len(self._old):
-            return self.plain(start, end)
-        out: list[str] = []
-        for tag, old_start, old_end, new_start, new_end in self._changes:
-            if tag == "equal":
-                out += [line.removesuffix("\r") for line in found[old_start:old_end]]
-            else:
-                out += self._new[new_start:new_end]
-        return self._newline_near(start, end).join(out)
-
-    @cached_property
-    def _changes(self) -> list[Opcode]:
-        return changes_between(self._old, self._new)
-
-    def _newline_near(self, start: int, end: int) -> str:
-        """Return the line ending of the lines a span touches; of the whole text when they have none."""
-        first = bisect.bisect_left(self._feeds, start)
-        feeds = self._feeds[first : bisect.bisect_left(self._feeds, max(start, end - 1)) + 1]
-        if not feeds:
-            return self._newline
-        pairs = sum(feed > start and self._text[feed - 1] == "\r" for feed in feeds)
-        return "\r\n" if pairs * 2 > len(feeds) else "\n"
-
-
 def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:
     """Return where a text is: everywhere without overlaps, otherwise until it is clear that there are several."""
     step = len(wanted.old) if wanted.everywhere else 1
@@ -303,3 +198,20 @@ def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:
         yield position
         counted += 1
         position = text.find(wanted.old, position + step)
+
+
+_LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
+_CLOSE: dict[str, Find] = {
+    "": _exact,
+    "line endings": partial(_in_folded, LINE_ENDINGS),
+    "white space at line ends": partial(_in_folded, LINE_ENDS),
+    "typographic characters": partial(_in_folded, PLAIN_CHARACTERS),
+}
+_LEVELS: tuple[tuple[str, Find], ...] = (
+    *_CLOSE.items(),
+    ("blank lines around it", partial(_without, without_blank_ends, _CLOSE.values())),
+    ("indentation", _indented),
+    ("blank lines and indentation", partial(_without, without_blank_ends, [_indented])),
+    ("line numbers", partial(_without, without_line_numbers, [*_CLOSE.values(), _indented])),
+    ("escapes", partial(_without, without_escapes, [*_CLOSE.values(), _indented])),
+)

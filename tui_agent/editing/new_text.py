@@ -1,0 +1,58 @@
+"""The text that takes the place of a match, with what the file has there kept; pure."""
+
+import bisect
+import re
+from functools import cached_property
+
+from tui_agent.editing.diffs import Opcode, changes_between
+from tui_agent.text_files.lines import newline_of, with_newlines
+
+_FEED = re.compile("\n")
+
+
+class NewText:
+    """Makes the new text for each match of one replacement; their common part is computed once."""
+
+    def __init__(self, text: str, old: str, new: str) -> None:
+        self._text = text
+        self._new = new
+        self._feeds = [match.start() for match in _FEED.finditer(text)]
+        self._newline = newline_of(text)
+        self._by_newline: dict[str, str] = {}
+        self._old_lines = _plain_lines(old)
+        self._new_lines = _plain_lines(new)
+
+    def plain(self, start: int, end: int) -> str:
+        """Return the new text with the line endings around a match."""
+        newline = self._newline_near(start, end)
+        if newline not in self._by_newline:
+            self._by_newline[newline] = with_newlines(self._new, newline)
+        return self._by_newline[newline]
+
+    def keeping_unchanged(self, start: int, end: int) -> str:
+        """Return the new text for a loose match: lines that the edit leaves alone are taken from the file."""
+        found = _plain_lines(self._text[start:end])
+        if len(found) != len(self._old_lines):
+            return self.plain(start, end)
+        out: list[str] = []
+        for tag, old_start, old_end, new_start, new_end in self._changes:
+            out += found[old_start:old_end] if tag == "equal" else self._new_lines[new_start:new_end]
+        return self._newline_near(start, end).join(out)
+
+    @cached_property
+    def _changes(self) -> list[Opcode]:
+        return changes_between(self._old_lines, self._new_lines)
+
+    def _newline_near(self, start: int, end: int) -> str:
+        """Return the line ending of the lines a span touches; of the whole text when they have none."""
+        first = bisect.bisect_left(self._feeds, start)
+        last = bisect.bisect_left(self._feeds, max(start, end - 1))
+        feeds = self._feeds[first : last + 1]
+        if not feeds:
+            return self._newline
+        pairs = sum(feed > start and self._text[feed - 1] == "\r" for feed in feeds)
+        return "\r\n" if pairs * 2 > len(feeds) else "\n"
+
+
+def _plain_lines(text: str) -> list[str]:
+    return [line.removesuffix("\r") for line in text.split("\n")]
