@@ -46,3 +46,23 @@ async def test_a_picture_the_provider_refuses_is_taken_out_and_comes_back_when_r
     assert any("can't read a picture" in notice for notice in harness.notices())
     assert "taken out: the provider can't read it" in json.dumps(server.calls[2].json)
     assert "image_url" in json.dumps(server.calls[3].json), "it was restored"
+
+
+def forgetful(request: Recorded) -> Turn:
+    """A server that doesn't know its own reasoning again."""
+    has_reasoning = any("reasoning_content" in message for message in request.json["messages"])
+    refusal = status(400, "messages.2: Invalid `signature` in `thinking` block")
+    return refusal if has_reasoning else Turn("Fine.", reasoning="I think.")
+
+
+async def test_reasoning_the_provider_refuses_goes_and_what_comes_after_is_sent_again(tmp_path: Path) -> None:
+    with ModelServer(forgetful) as server:
+        harness = agent_at(tmp_path, server)
+        ended = [await harness.say(text) for text in ("one", "two", "three")]
+        await harness.client.aclose()
+
+    assert [each.reason for each in ended] == ["done"] * 3
+    edits = harness.entries(ContextEditEntry)
+    assert [edit.note.partition(" up to")[0] for edit in edits] == ["reasoning"] * 2
+    last = next(request for request in server.calls if "three" in json.dumps(request.json)).json["messages"]
+    assert sum("reasoning_content" in message for message in last) == 1, "only what came after the first refusal"

@@ -185,7 +185,7 @@ def _named(body: ErrorBody, sent: Sent) -> Refusal | None:
     if part is Part.TOOL and sent.tools:
         return Refusal(part, _tools_named(said, sent.tools))
     if part in (Part.PICTURE, Part.PICTURES) and sent.blobs:
-        return Refusal(part, (said,))
+        return Refusal(part)
     if part is Part.CALL_IDS:
         size = _ID_SIZE.search(said)
         return Refusal(part, number=int(size[1]) if size else 0)
