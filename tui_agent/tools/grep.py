@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from tui_agent.text_files.encodings import UTF_8, Encoding
 from tui_agent.text_files.reading import encoding_of, line_text
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import NARROWER, Output, counted, finish
-from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
+from tui_agent.tools.searching import MAX_NAMED, Scope, check_exists, scope_needs, scope_of
 
 MAX_ROWS = 200
 """Lines that are shown."""
@@ -104,7 +105,7 @@ def _cut(line: str) -> str:
     return line if len(line) <= MAX_COLUMNS else f"{line[:MAX_COLUMNS]} [...]"
 
 
-ELSEWHERE_SECONDS = 5.0
+ELSEWHERE_SECONDS = 2.0
 """Seconds in which it is looked whether what a search leaves out has a match."""
 
 MAX_OTHER_FILES = 200
@@ -114,6 +115,7 @@ MAX_CONTEXT = 20
 """Lines shown around a match at most."""
 
 _BINARY = "[Binary, not searched to the end unless named as path: {names}.]"
+_IGNORED = "[Ignored by git, not searched unless named as path: {names}.]"
 _CUT_SHORT = b": WARNING: stopped searching binary file"
 _SECRETS_SHOWN = 3
 _LINE = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
@@ -248,16 +250,14 @@ async def _elsewhere(query: _Query, scope: Scope) -> list[str]:
             binary = await _names(query, scope, "--text") if every else []
     except TimeoutError:
         return [*notes, "[Files that git ignores and binary files were not searched.]"]
-    ignored = sorted(set(every) - set(binary))
-    if binary:
-        notes.append(_BINARY.format(names=scope.some(binary)))
-    if ignored:
-        notes.append(f"[Ignored by git, not searched unless named as path: {scope.some(ignored)}.]")
+    for note, paths in ((_BINARY, binary), (_IGNORED, set(every) - set(binary))):
+        names = await asyncio.to_thread(_some, scope, paths)
+        notes += [note.format(names=names)] if names else []
     return notes
 
 
 async def _names(query: _Query, scope: Scope, *options: str) -> list[str]:
-    """Return the files with a match, those left out that may hold secrets."""
+    """Return the files with a match, those left out whose names say that they hold secrets."""
     found: list[str] = []
 
     def sink(names: list[bytes]) -> None:
@@ -269,7 +269,18 @@ async def _names(query: _Query, scope: Scope, *options: str) -> list[str]:
         await list_files(scope.directory, sink, arguments)
     except NoRipgrepError:
         return []
-    return [path for path in found if not is_secret_file(scope.directory / path)]
+    return found
+
+
+def _some(scope: Scope, paths: Iterable[str]) -> str:
+    """Return the names of the first files for an answer, "" for none. Looks at files: what is a secret is not named."""
+    named: list[str] = []
+    for path in sorted(paths):
+        if not is_secret_file(scope.directory / path):
+            named.append(path)
+        if len(named) > MAX_NAMED:
+            break
+    return scope.some(named)
 
 
 def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Output:
