@@ -163,6 +163,19 @@ class OwnProjectSettings(BaseModel):
     check: str = Field(default="", description="The command that checks what the runners of a race did.")
 
 
+class BudgetSettings(BaseModel):
+    """``[budget]``: money that may be spent before the program asks."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    session: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="US dollars for a session; it asks when they are spent."
+    )
+    day: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="US dollars for a day, all sessions together."
+    )
+
+
 class Config(BaseModel):
     """Every setting of the program."""
 
@@ -218,6 +231,7 @@ class Config(BaseModel):
         description="Your rules for one project, by its directory.",
         json_schema_extra=ONLY_USER,
     )
+    budget: BudgetSettings = Field(default_factory=BudgetSettings)
     retry: RetrySettings = Field(default_factory=RetrySettings)
     host: HostSettings = Field(default_factory=HostSettings)
     webfetch: FetchSettings = Field(default_factory=FetchSettings)
@@ -248,8 +262,9 @@ class Config(BaseModel):
         )
 
     @property
-    def budget(self) -> RunBudget:
-        return RunBudget(self.max_cost, self.max_tokens, self.timeout)
+    def run_budget(self) -> RunBudget:
+        spending = self.budget
+        return RunBudget(self.max_cost, self.max_tokens, self.timeout, session=spending.session, day=spending.day)
 
     def preset_effort(self, model: str) -> Effort | None:
         """Return how much a model is to think, None to leave it to the model."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from tui_agent.agent.allowance import Allowance
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.attachments import Prepared
 from tui_agent.agent.channel import EventChannel, Journal, Questions, joined
@@ -141,6 +142,8 @@ class Agent:
         intake = Intake(self._journal, ports)
         self.queue = intake.queue
         """The messages that wait."""
+        self.allowance = Allowance(session, ports, self.questions)
+        """The budgets of the session and the day."""
         recorder = self.files.recorder
         self._loop = Loop(
             self._journal,
@@ -150,6 +153,7 @@ class Agent:
             self._answerer,
             self.tools,
             closing_check=ClosingCheck(self._journal, ports, self.tools.gate, recorder),
+            allowance=self.allowance,
             recorder=recorder,
         )
         self._run: asyncio.Task[RunEnded] | None = None

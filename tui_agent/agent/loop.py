@@ -14,6 +14,7 @@ import asyncio
 import logging
 from dataclasses import field
 
+from tui_agent.agent.allowance import Allowance
 from tui_agent.agent.answer import Answerer, RepeatingAnswer
 from tui_agent.agent.calls.call import StopRunError
 from tui_agent.agent.channel import Journal
@@ -60,6 +61,7 @@ class Loop:
     answerer: Answerer
     tools: ToolRunner
     closing_check: ClosingCheck
+    allowance: Allowance
     recorder: Recorder | None
     """Knows which files calls changed; None where nobody watches, or where it is another session's task."""
     held_back: list[Entry] = field(default_factory=list)
@@ -196,6 +198,7 @@ class Loop:
         if wrap_up:
             self._remind("step_limit", self.ports.prompt("step_limit"))
         while True:
+            await self.allowance.check()
             request, estimate = self.context.request(tools_allowed=not wrap_up)
             self.ports.meter.check(self.ports.budget, request.model, estimate)
             self.answerer.watches_repetition = self.tools.repetition.stops_answers

@@ -14,7 +14,7 @@ BudgetKind = Literal["cost", "tokens", "time"]
 
 @dataclass(frozen=True, slots=True)
 class RunBudget:
-    """The limits of a run; None is no limit.
+    """The limits of a run, and of all the money spent in its session and on its day; None is no limit.
 
     Money is in US dollars, time in seconds. Tokens are those of all requests and answers together, as the provider
     counts them, those from its cache included.
@@ -23,6 +23,8 @@ class RunBudget:
     cost: float | None = None
     tokens: int | None = None
     seconds: float | None = None
+    session: float | None = None
+    day: float | None = None
 
 
 class BudgetUsedUpError(Exception):
@@ -55,6 +57,10 @@ class BudgetMeter:
         self.cost = 0.0
         self.tokens = 0
         self.is_time_up = False
+        self.extensions: dict[str, float] = {}
+        """US dollars that the user let go over the budgets of the session and the day, by their names."""
+        self.asking = asyncio.Lock()
+        """Held while the user is asked about a budget: subagents that run side by side ask once."""
 
     @contextmanager
     def run(self, budget: RunBudget) -> Iterator[None]:

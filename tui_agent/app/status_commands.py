@@ -108,6 +108,8 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     without = "unknown" if asked else "nothing yet"
     yield _row("this branch", money(on_path) if known else without)
     yield _row("all branches", money((agent.session.reader.own_cost() or 0.0) + side) if known else without)
+    for line in agent.allowance.lines():
+        yield _row("budget", line)
     if copied := sum(costs.values()) - (agent.session.reader.own_cost() or 0.0):
         yield _row("before the fork", f"{money(copied)}, paid by another session")
 

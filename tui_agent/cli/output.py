@@ -34,7 +34,11 @@ class ExitCode(IntEnum):
             "empty or with calls that can't be read"
         ),
     )
-    BUDGET = 4, "over budget", "the budget of money or tokens is used up (`--max-cost`, `--max-tokens`)"
+    BUDGET = (
+        4,
+        "over budget",
+        "a budget is used up (`--max-cost`, `--max-tokens`, `budget.session`, `budget.day`)",
+    )
     TIMEOUT = 5, "out of time", "the time is up (`--timeout`)"
     INTERRUPTED = 130, "interrupted", "interrupted (Ctrl+C, a signal); what was said until then is kept"
 

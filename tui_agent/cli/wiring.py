@@ -342,7 +342,7 @@ class Wiring:
                 *self.flag_rules,
             ),
             max_steps=config.max_steps,
-            budget=config.budget,
+            budget=config.run_budget,
             diagnostics=config.diagnostics,
             parallel_calls=config.parallel_calls,
             small_model=config.small_model,

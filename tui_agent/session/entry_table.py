@@ -187,6 +187,19 @@ def costs(connection: sqlite3.Connection, session: int, ids: range) -> list[tupl
     ).fetchall()
 
 
+def spent_since(connection: sqlite3.Connection, at: int) -> float:
+    """Return the US dollars that entries made since a moment cost, those copied by a fork once."""
+    spent = 0.0
+    for (number,) in connection.execute("SELECT number FROM sessions WHERE updated_at >= ?", (at,)).fetchall():
+        first, last = connection.execute(
+            "SELECT coalesce(min(id), 0), coalesce(max(id), -1) FROM entries "
+            "WHERE session = ? AND created_at >= ? AND id > ?",
+            (number, at, copied_until(connection, number)),
+        ).fetchone()
+        spent += sum(dollars for _entry, dollars in costs(connection, number, range(first, last + 1)))
+    return spent
+
+
 def copied_until(connection: sqlite3.Connection, session: int) -> int:
     """Return the newest entry that a fork began with, 0 where a session isn't one: another session paid for those."""
     newest: int = connection.execute(

@@ -165,6 +165,14 @@ class StoreReader:
             costs = entry_table.costs(connection, number, range(copied + 1, last + 1))
         return SessionTotals(tokens, beside + sum(dollars for _entry_id, dollars in costs))
 
+    def spent_since(self, at: int) -> float:
+        """Return the US dollars that entries of all sessions cost since a moment, in milliseconds since the epoch.
+
+        What a fork was begun with is counted once.
+        """
+        with self.reader() as connection:
+            return entry_table.spent_since(connection, at)
+
     def subagent_requests(self, session_id: str) -> list[RequestRecord]:
         """Return the requests of a session's subagents; takes a moment when they worked long."""
         with self.reader() as connection:

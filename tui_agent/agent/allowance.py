@@ -1,0 +1,80 @@
+"""The budgets of a session and of a day: when one is used up, the user is asked whether to spend as much again."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Literal
+
+from tui_agent.agent.channel import Questions
+from tui_agent.agent.events import Decision, PermissionRequest
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.run_budget import BudgetUsedUpError
+from tui_agent.lazy import dataclass
+from tui_agent.session.session import Session
+
+Period = Literal["session", "day"]
+PERIODS: tuple[Period, ...] = ("session", "day")
+_NAMES = {"session": "this session", "day": "today"}
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """The spending of one session's agent, its subagents included. Everything is in US dollars."""
+
+    session: Session
+    ports: AgentPorts
+    questions: Questions
+
+    async def check(self) -> None:
+        """Ask where a budget is used up; nothing is asked twice for the same amount.
+
+        Raises:
+            BudgetUsedUpError: the user wants to spend no more, or there is nobody to ask.
+        """
+        if not any(self.limit(period) for period in PERIODS):
+            return
+        async with self.ports.meter.asking:
+            for period in PERIODS:
+                await self._check(period)
+
+    async def _check(self, period: Period) -> None:
+        limit = self.limit(period)
+        if limit is None:
+            return
+        spent = await asyncio.to_thread(self.spent, period)
+        if spent < limit + self.ports.meter.extensions.get(period, 0.0):
+            return
+        fact = f"${spent:.2f} are spent for {_NAMES[period]}; budget.{period} is ${limit:.2f}."
+        answer = await self.questions.ask(
+            PermissionRequest(
+                call_id=f"budget-{period}",
+                tool="budget",
+                title=fact,
+                needs=(),
+                reason=fact,
+                rules=(),
+                question=f"{fact} Spend ${limit:.2f} more?",
+            )
+        )
+        if answer.decision in {Decision.DENY, Decision.STOP}:
+            raise BudgetUsedUpError("cost", f"Stopped: {fact}")
+        self.ports.meter.extensions[period] = spent
+
+    def limit(self, period: Period) -> float | None:
+        """Return the budget of a period by the settings."""
+        budget = self.ports.budget
+        return budget.session if period == "session" else budget.day
+
+    def spent(self, period: Period) -> float:
+        """Return what was spent; reads the store."""
+        if period == "session":
+            return (self.session.reader.own_cost() or 0.0) + self.session.info.side_cost
+        midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+        return self.session.store.spent_since(round(midnight.timestamp() * 1_000))
+
+    def lines(self) -> Iterator[str]:
+        """Yield what is spent of each budget that is set; reads the store."""
+        for period in PERIODS:
+            limit = self.limit(period)
+            if limit is not None:
+                yield f"${self.spent(period):.2f} of ${limit:.2f} for {_NAMES[period]}"
