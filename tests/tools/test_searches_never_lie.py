@@ -14,12 +14,13 @@ from tests.support.thoroughness import examples
 from tests.support.tooling import Workspace
 from tui_agent.agent.attachments import load_message
 from tui_agent.errors import ToolError
+from tui_agent.permission import Permission
 from tui_agent.session.entries import FilePart
 from tui_agent.text_files.encodings import odd_bytes_shown
 from tui_agent.tools.edit import EditTool
 from tui_agent.tools.glob import GlobTool
 from tui_agent.tools.grep import GrepTool
-from tui_agent.tools.read import ReadTool
+from tui_agent.tools.read import ReadInput, ReadTool
 
 READ, EDIT, GLOB, GREP = ReadTool(), EditTool(), GlobTool(), GrepTool()
 NAMES = st.one_of(
@@ -133,6 +134,15 @@ async def test_several_names_that_look_alike_are_named(space: Workspace) -> None
     assert len((await space.call(GLOB, pattern="a b.txt")).output.split("\n")) == 2
     prepared = await load_message('see @"a b.txt"', space.root, None, lambda _data: "")  # type: ignore[arg-type]  # as above
     assert "look like it" in (prepared.problem or "")
+
+
+async def test_names_outside_of_the_project_are_not_told_before_that_is_allowed(space: Workspace) -> None:
+    outside = space.root.parent / "outside"
+    outside.mkdir()
+    for name in ("a\u202fb.txt", "a\u00a0b.txt"):
+        (outside / name).write_text("x\n")
+    needs = READ.needs(ReadInput(path=f"{outside}/a b.txt"), space.context())
+    assert needs[-1].permission is Permission.EXTERNAL_DIRECTORY
 
 
 async def test_none_names_what_git_ignores_links_and_repositories(space: Workspace) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tui_agent.errors import ToolError
 from tui_agent.files.ignore import walk_files
+from tui_agent.files.inside import is_inside
 from tui_agent.files.secret_files import is_secret_file
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
@@ -50,7 +51,7 @@ def locate(raw: str, context: ToolContext) -> Location:
     """
     if not raw.strip() or "\0" in raw:
         raise ToolError("path is empty or holds a NUL character")
-    written = _written(raw, context.cwd)
+    written = _written(raw, context)
     project = context.stands_for
     if project is not None and written.is_relative_to(project) and not written.is_relative_to(context.project):
         # The call works on a copy of the project.
@@ -72,20 +73,23 @@ def locate(raw: str, context: ToolContext) -> Location:
     )
 
 
-def _written(raw: str, cwd: Path) -> Path:
+def _written(raw: str, context: ToolContext) -> Path:
     """Return the path that a text names: first what it says, then without white space and wrapping around it."""
-    as_said = _as_on_disk(cwd / raw)
+    as_said = _as_on_disk(raw, context)
     if os.path.lexists(as_said):
         return as_said
     text = raw.strip()
-    plain = _as_on_disk(cwd / _with_home(text))
-    return plain if os.path.lexists(plain) else _as_on_disk(cwd / _with_home(_undressed(text)))
+    plain = _as_on_disk(_with_home(text), context)
+    return plain if os.path.lexists(plain) else _as_on_disk(_with_home(_undressed(text)), context)
 
 
-def _as_on_disk(path: Path) -> Path:
+def _as_on_disk(name: str | Path, context: ToolContext) -> Path:
+    path = context.cwd / name
     try:
         return as_on_disk(path)
     except AlikeError as error:
+        if not is_inside(context.project, path.parent):
+            return path  # Nobody has allowed yet that names in there are read.
         raise ToolError(f"{error}.") from None
 
 
