@@ -10,6 +10,7 @@ import pytest
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.cli.wiring import write_rule
 from tui_agent.config import ConfigError, load_config, set_value
+from tui_agent.sandbox.settings import SandboxSettings
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -148,3 +149,28 @@ def test_a_project_does_not_make_rules_in_its_users_name(tmp_path: Path) -> None
     brought = tmp_path / "project.toml"
     brought.write_text(f'[projects."{tmp_path}".permissions]\nedit = "allow"\n')
     assert load_config(tmp_path / "config.toml", environ={}, project=brought).config.projects == {}
+
+
+WIDER = {
+    "mode": '"off"', "write": '["~/x"]', "read": '["~/.npmrc"]', "env": '["TOKEN"]', "hosts": '["10.0.0.0/8"]',
+    "exclude": '["*"]', "mask": '{ TOKEN = ["evil.example"] }',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(SandboxSettings.model_fields))
+@pytest.mark.parametrize("own", ["", 'sandbox = "required"\n'])
+def test_a_project_can_only_tighten_the_sandbox(tmp_path: Path, name: str, own: str) -> None:
+    """Every setting of it, those to come too: a new one needs a row above."""
+    brought = tmp_path / "project.toml"
+    brought.write_text(f"[sandbox]\n{name} = {WIDER[name]}\n")
+    loaded = load_config(write(tmp_path, own), environ={}, project=brought)
+    assert loaded.config.sandbox == load_config(tmp_path / "config.toml", environ={}).config.sandbox
+    assert any(f"sandbox.{name} left out" in warning for warning in loaded.warnings)
+
+
+@pytest.mark.parametrize("text", ['sandbox = "required"', '[sandbox]\nmode = "required"', "[sandbox]\nrequired = true"])
+def test_a_project_can_require_the_sandbox(tmp_path: Path, text: str) -> None:
+    brought = tmp_path / "project.toml"
+    brought.write_text(f"{text}\n")
+    loaded = load_config(write(tmp_path, 'sandbox = "off"\n'), environ={}, project=brought)
+    assert (loaded.config.sandbox.mode, loaded.warnings) == ("required", ())

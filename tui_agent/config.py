@@ -319,6 +319,11 @@ def load_config(
     brought, left_out = _brought(project) if project is not None else ({}, ())
     rules = brought.pop("permissions", {})
     brought = _without_users(Config, brought)
+    if (wider := _tighten(brought)) and project is not None:
+        left_out = (
+            *left_out,
+            f"{project}: sandbox.{', sandbox.'.join(wider)} left out: a project can't widen your sandbox.",
+        )
     own = read_table(path)
     layers: list[tuple[Origin, Table]] = [
         ("file", own),
@@ -370,10 +375,21 @@ def _without_users(model: type[BaseModel], table: Table) -> Table:
     for key, value in table.items():
         info = model.model_fields.get(key)
         inner, keyed = _table_model(info) if info is not None else (None, False)
-        if info is None or info.json_schema_extra is not ONLY_USER:
+        if info is None or info.json_schema_extra != ONLY_USER:
             nested = inner is not None and not keyed and isinstance(value, dict)
             left[key] = _without_users(inner, value) if nested and inner is not None else value
     return left
+
+
+def _tighten(brought: Table) -> list[str]:
+    """Leave of a project's settings of the sandbox only what makes it stricter; returns the names of the others."""
+    held = brought.pop("sandbox", {})
+    settings = {"mode": held} if isinstance(held, str) else held if isinstance(held, dict) else {}
+    is_required = settings.get("mode") == "required" or settings.get("required") is True
+    if is_required:
+        brought["sandbox"] = {"mode": "required"}
+    strict = {"mode", "required"} if is_required else set()
+    return [name for name in settings if name not in strict and (name, settings[name]) != ("mode", "auto")]
 
 
 def _beside(own: Table, brought: Table) -> Table:

@@ -11,7 +11,9 @@ import pytest
 
 from tests.support.contained import Contained
 from tui_agent.sandbox import EVERY_HOST, Grants, View, find_sandbox
+from tui_agent.sandbox.hosts import PrivateHosts
 from tui_agent.sandbox.network import Gateway, Proxy
+from tui_agent.sandbox.settings import SandboxSettings
 
 linux = pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="needs bubblewrap")
 
@@ -50,7 +52,7 @@ async def proxy() -> AsyncIterator[Proxy]:
             raise OSError(f"no address of {host}")
         return known[host]
 
-    proxy = Proxy(look, lambda address: address == "127.0.0.1")
+    proxy = Proxy(look, reaches=lambda address: address == "127.0.0.1")
     await proxy.serve(socket.create_server(("127.0.0.1", 0)))
     yield proxy
     await proxy.aclose()
@@ -109,12 +111,55 @@ async def test_a_host_that_nobody_allows_is_refused_and_not_even_looked_up(proxy
 @pytest.mark.parametrize(
     "host", ["inside.org", "rebound.org", "127.0.0.2", "10.0.0.1", "[::1]", "localhost", "a.localhost"]
 )
-async def test_private_addresses_are_never_reached(proxy: Proxy, host: str) -> None:
+async def test_private_addresses_are_not_reached_and_no_answer_opens_them(proxy: Proxy, host: str) -> None:
     gateway = Gateway(frozenset({EVERY_HOST}))
     answer = await said(proxy, proxy.open(gateway), f"CONNECT {host}:80 HTTP/1.1")
     assert answer.startswith("HTTP/1.1 403")
-    assert "private network" in answer
-    assert gateway.refused
+    assert "[sandbox] hosts" in answer
+    assert gateway.closed == set(gateway.refused) == {host.strip("[]")}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "npm", "npm.corp", "git.lan", "localhost"])
+async def test_nobody_is_asked_about_a_host_that_stays_closed(host: str) -> None:
+    """A name of this machine's own network is looked up first; that tells no stranger anything."""
+    asked: list[str] = []
+
+    async def allow(host: str, _port: int) -> bool:
+        asked.append(host)
+        return True
+
+    async def look(_host: str, _port: int) -> list[str]:
+        return ["10.1.2.3"]
+
+    proxy = Proxy(look)
+    await proxy.serve(socket.create_server(("127.0.0.1", 0)))
+    answer = await said(proxy, proxy.open(Gateway(allow_host=allow)), f"CONNECT {host}:443 HTTP/1.1")
+    assert f"No command reaches {host}" in answer
+    assert asked == []
+    await proxy.aclose()
+
+
+@pytest.mark.parametrize(
+    ("entry", "host"),
+    [("npm.corp", "npm.corp"), ("*.corp", "npm.corp"), ("127.0.0.0/8", "127.0.0.1"), ("127.0.0.1", "npm.company.com")],
+)
+async def test_a_private_host_that_the_user_names_is_reached(far: Far, entry: str, host: str) -> None:
+    asked: list[str] = []
+
+    async def allow(host: str, _port: int) -> bool:
+        asked.append(host)
+        return True
+
+    async def look(_host: str, _port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    hosts = SandboxSettings(hosts=(entry,)).hosts
+    proxy = Proxy(look, PrivateHosts(hosts))
+    await proxy.serve(socket.create_server(("127.0.0.1", 0)))
+    answer = await said(proxy, proxy.open(Gateway(allow_host=allow)), f"GET http://{host}:{far.port}/ HTTP/1.1")
+    assert answer.endswith("hello")
+    assert asked == ([host] if entry == "127.0.0.1" else [])
+    await proxy.aclose()
 
 
 @pytest.mark.parametrize(

@@ -280,7 +280,7 @@ class Wiring:
                 trusted=lambda: self.trusts(cwd),
                 news=None if demo or self.headless else self._news(cwd),
             ),
-            fetch=config.webfetch,
+            fetch=config.webfetch.reaching(config.sandbox.hosts),
             environment=SafeEnvironment({**os.environ, **foreign.environment}, config.sandbox.env),
             titles=not self.headless,
             tool_files=ToolFiles() if demo else self.tool_files_of(cwd),

@@ -3,7 +3,8 @@
 All commands of a session share it, so that one finds the server another has started. It belongs to no process: a
 helper makes it, opens a listening socket in it and hands both over. Connections to that socket are served here, in
 this program's own network: it is the only way out, and every host is asked about. Addresses of this machine and of
-private networks are never reached: the address that was looked up is checked, and that one is connected to.
+private networks are reached where the user's settings name them: the address that was looked up is checked, and that
+one is connected to.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -25,9 +26,9 @@ from urllib.parse import urlsplit
 from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_program
 from tui_agent.sandbox.detection import SandboxState
+from tui_agent.sandbox.hosts import PRIVATE, PrivateHosts, is_own_name
 from tui_agent.sandbox.layout import BubblewrapForm
 from tui_agent.sandbox.view import EVERY_HOST, AllowHost
-from tui_agent.web.addresses import is_public
 from tui_agent.web.fetching import Resolve, system_resolve
 
 log = logging.getLogger(__name__)
@@ -55,11 +56,15 @@ socket.send_fds(socket.socket(fileno=0), [b"x"], [server.fileno(), network.filen
 
 @dataclass(slots=True)
 class Gateway:
-    """The hosts one command may reach. ``refused`` are those it asked for in vain, each with the reason."""
+    """The hosts one command may reach.
+
+    ``refused`` are those it asked for in vain, each with the reason; ``closed`` those of them that no answer opens.
+    """
 
     hosts: frozenset[str] = frozenset()
     allow_host: AllowHost | None = None
     refused: dict[str, str] = field(default_factory=dict)
+    closed: set[str] = field(default_factory=set)
     _answers: dict[str, asyncio.Future[bool]] = field(default_factory=dict)
 
     async def allows(self, host: str, port: int) -> bool:
@@ -78,13 +83,26 @@ class RefusedError(Exception):
     """A connection is not made; the message says why."""
 
 
+class PrivateHostError(RefusedError):
+    """It leads into this machine or a private network, which only a setting opens."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(PRIVATE.format(host=host))
+
+
 class Proxy:
     """An HTTP proxy (``CONNECT`` and plain) for commands, distinguished by the password each is given."""
 
-    def __init__(self, look: Resolve = system_resolve, reaches: Callable[[str], bool] | None = None) -> None:
-        """Make it; ``reaches`` tells whether an address may be connected to, by default any public one."""
+    def __init__(
+        self,
+        look: Resolve = system_resolve,
+        private: PrivateHosts | None = None,
+        reaches: Callable[[str], bool] = lambda _address: False,
+    ) -> None:
+        """Make it. It reaches ``private`` hosts beside public ones; ``reaches`` tells addresses that are as good."""
         self._look = look
-        self._reaches = reaches or _is_public
+        self._private = private or PrivateHosts()
+        self._reaches = reaches
         self._gateways: dict[str, Gateway] = {}
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -141,6 +159,8 @@ class Proxy:
                 far_reader, far_writer = await asyncio.open_connection(address, port)
         except RefusedError as error:
             gateway.refused.setdefault(host, str(error))
+            if isinstance(error, PrivateHostError):
+                gateway.closed.add(host)
             await _say(writer, "403 Forbidden", str(error))
             return
         except (OSError, TimeoutError) as error:
@@ -160,27 +180,29 @@ class Proxy:
     async def _address(self, gateway: Gateway, host: str, port: int) -> str:
         """Return the address to connect to.
 
-        A name is looked up only when it may be reached: asking for it tells its servers something already.
+        Nobody is asked about a host that stays closed whatever the answer. A name is looked up only when it may be
+        reached, unless it is one of this machine's own network: a look-up tells its servers something already.
 
         Raises:
             RefusedError: it may not be reached.
             OSError: the host has no address.
         """
-        private = f"The sandbox lets no command reach {host}: it is in this machine or a private network."
-        try:
-            # An address to inet_aton is one for the system's look-up too: 127.1, 0x7f000001.
-            literal = bool(ipaddress.ip_address(host))
-        except ValueError:
-            literal = False
-        if host == "localhost" or host.endswith(".localhost") or (literal and not self._reaches(host)):
-            raise RefusedError(private)
-        if not await gateway.allows(host, port):
+        is_named, found = self._private.name(host), None
+        if _is_literal(host):
+            found = self._opened([host], host)
+        elif not is_named and (host == "localhost" or host.endswith(".localhost")):
+            raise PrivateHostError(host)
+        elif not is_named and is_own_name(host):
+            found = self._opened(await self._look(host, port), host)
+        if not is_named and not await gateway.allows(host, port):
             raise RefusedError(f"The sandbox does not let this command reach {host}. Only the user can allow it.")
-        addresses = [host] if literal else await self._look(host, port)
-        public = [address for address in addresses if self._reaches(address)]
-        if not public or len(public) < len(addresses):
-            raise RefusedError(private)
-        return public[0]
+        return found or self._opened(await self._look(host, port), host)
+
+    def _opened(self, addresses: Sequence[str], host: str) -> str:
+        """Return the first address of a host; raises PrivateHostError unless all of them may be connected to."""
+        if not addresses or not all(self._reaches(one) or self._private.reaches(one, host) for one in addresses):
+            raise PrivateHostError(host)
+        return addresses[0]
 
 
 _OWN_FIELDS = frozenset({"proxy-authorization", "proxy-connection", "connection", "keep-alive"})
@@ -206,9 +228,10 @@ def _target(method: str, target: str) -> tuple[str, int, str]:
     return host, parts.port or (443 if method == "CONNECT" else 80), path
 
 
-def _is_public(address: str) -> bool:
+def _is_literal(host: str) -> bool:
+    """Whether a host is an address. One for inet_aton is a name for the system's look-up: 127.1, 0x7f000001."""
     try:
-        return is_public(ipaddress.ip_address(address.partition("%")[0]))
+        return bool(ipaddress.ip_address(host))
     except ValueError:
         return False
 
@@ -275,14 +298,12 @@ class SessionNetwork:
                 os.close(descriptor)
 
 
-async def make_network(
-    state: SandboxState, reaches: Callable[[str], bool] | None, outside: Path | None
-) -> SessionNetwork:
+async def make_network(state: SandboxState, proxy: Proxy, outside: Path | None) -> SessionNetwork:
     """Make the network of a session: a helper in a new one opens its descriptors, bubblewrap with nothing hidden.
 
     Commands in sandbox-exec reach a port of this machine instead. No program of the project, ``outside``, is used.
     """
-    made = SessionNetwork(Proxy(reaches=reaches), asyncio.get_running_loop())
+    made = SessionNetwork(proxy, asyncio.get_running_loop())
     if state.kind == "sandbox-exec":
         await made.proxy.serve(socket.create_server(("127.0.0.1", 0), backlog=256))
         return made

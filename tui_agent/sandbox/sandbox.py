@@ -33,6 +33,7 @@ from tui_agent.path_checks import is_directory
 from tui_agent.processes.environment_table import without_left_out
 from tui_agent.processes.freezing import frozen
 from tui_agent.sandbox.detection import SandboxState, find_sandbox, system_mounts, why_not
+from tui_agent.sandbox.hosts import PrivateHosts
 from tui_agent.sandbox.judge_program import MAX_NAMES, grants_row
 from tui_agent.sandbox.judging import (
     JudgeError,
@@ -62,7 +63,7 @@ from tui_agent.sandbox.layout import (
     seatbelt_profile,
 )
 from tui_agent.sandbox.machine import TOOLCHAIN_VARIABLES, TOOLCHAINS, Machine, scan_machine
-from tui_agent.sandbox.network import Gateway, SessionNetwork, make_network, proxy_environment
+from tui_agent.sandbox.network import Gateway, Proxy, SessionNetwork, make_network, proxy_environment
 from tui_agent.sandbox.plan import CLOSED, EMPTY, HOME, TEMPORARY, SandboxFolders, ViewPlan
 from tui_agent.sandbox.project_scan import MAX_DEPTH, NEVER_KEPT, OUTPUT_DIRECTORIES, ProjectScan, walk_project
 from tui_agent.sandbox.settings import SandboxSettings
@@ -182,7 +183,7 @@ class Sandbox:
         self.settings = settings
         self._outside = project
         self._copy: CopyOf | None = None
-        self.proxy_reaches: Callable[[str], bool] | None = None
+        self.proxy_reaches: Callable[[str], bool] = lambda _address: False
         self._private = tuple(path.resolve() for path in private)
         self._cache = cache
         self._home = home or Path.home()
@@ -394,7 +395,9 @@ class Sandbox:
         notes += [f"[{reason}]" for reason in refused.values()]
         if exit_code != 0:
             # A command that did without a host is not run again for it.
-            wanted |= Grants(hosts=frozenset(refused)) | await asyncio.to_thread(self._lacking, launch, output)
+            wanted |= Grants(hosts=frozenset(refused) - launch.gateway.closed) | await asyncio.to_thread(
+                self._lacking, launch, output
+            )
         return CommandOutcome(wanted.beyond(launch.view.grants) or None, "\n".join(notes))
 
     async def look(self, launch: Launch, leader: int) -> None:
@@ -802,7 +805,8 @@ class Sandbox:
             self._network, self._network_lock = None, asyncio.Lock()
         async with self._network_lock:
             if self._network is None:
-                self._network = await make_network(self.state, self.proxy_reaches, self._outside)
+                proxy = Proxy(private=PrivateHosts(self.settings.hosts), reaches=self.proxy_reaches)
+                self._network = await make_network(self.state, proxy, self._outside)
         return self._network if self._network.proxy.port else None
 
 

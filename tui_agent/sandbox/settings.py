@@ -1,8 +1,10 @@
 """Settings of the sandbox that commands run in."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
+
+from tui_agent.web.settings import host_or_network
 
 
 class SandboxSettings(BaseModel):
@@ -28,6 +30,11 @@ class SandboxSettings(BaseModel):
         default=(),
         description="Variables commands get although they look like secrets: DATABASE_URL. From the next start on.",
     )
+    hosts: tuple[Annotated[str, AfterValidator(host_or_network)], ...] = Field(
+        default=(),
+        description="Private hosts and networks that commands, servers and webfetch reach unasked: npm.corp, *.corp, "
+        "10.1.2.0/24.",
+    )
     exclude: tuple[str, ...] = Field(
         default=(
             "git push*", "git pull*", "git fetch*", "git clone*", "git remote update*", "git submodule *",
@@ -39,4 +46,9 @@ class SandboxSettings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _mode_alone(cls, value: Any) -> Any:
-        return {"mode": value} if isinstance(value, str) else value
+        if isinstance(value, str):
+            return {"mode": value}
+        # ``required = true`` reads as it is meant.
+        if isinstance(value, dict) and value.get("required") is True:
+            return {**value, "mode": "required"}
+        return value

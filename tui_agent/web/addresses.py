@@ -103,7 +103,17 @@ def is_allowed(address: IpAddress, host: str, allowed: Iterable[str]) -> bool:
     if is_public(address):
         return True
     plain = _embedded(address) or address
-    return any(entry == host or _within(plain, entry) for entry in allowed)
+    return any(is_named(host, entry) or _within(plain, entry) for entry in allowed)
+
+
+def is_named(host: str, entry: str) -> bool:
+    """Whether a setting names a host: itself, its domain (``*.corp``), or the network that it is an address of."""
+    if entry == host or (entry.startswith("*.") and host.endswith(entry[1:])):
+        return True
+    try:
+        return _within(ipaddress.ip_address(host), entry)
+    except ValueError:
+        return False
 
 
 def _host(host: str) -> str:

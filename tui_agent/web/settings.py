@@ -2,16 +2,18 @@
 
 import ipaddress
 import re
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from tui_agent.lazy import LazyPattern
 
-_HOST = LazyPattern(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.IGNORECASE)
+_HOST = LazyPattern(r"(?:\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.IGNORECASE)
 
 
-def _host_or_network(text: str) -> str:
+def host_or_network(text: str) -> str:
+    """Return a host name, ``*.`` before a domain, an address or a network in one form; raises ValueError."""
     plain = text.strip().lower()
     try:
         ipaddress.ip_network(plain, strict=False)
@@ -28,7 +30,12 @@ class FetchSettings(BaseModel):
 
     timeout: float = Field(default=30, gt=0, le=300, description="Most seconds for one page.")
     max_bytes: int = Field(default=5_000_000, ge=10_000, le=50_000_000, description="Bytes read of one page.")
-    private: tuple[Annotated[str, AfterValidator(_host_or_network)], ...] = Field(
+    private: tuple[Annotated[str, AfterValidator(host_or_network)], ...] = Field(
         default=(),
         description="Private hosts, addresses and networks that pages may be read from.",
+        json_schema_extra={"only_user": True},
     )
+
+    def reaching(self, hosts: Iterable[str]) -> "FetchSettings":
+        """Return these settings with more private hosts and networks."""
+        return self.model_copy(update={"private": tuple(dict.fromkeys((*self.private, *hosts)))})

@@ -1,0 +1,76 @@
+"""Which hosts commands can reach at all: public ones, and those in private networks that the user's settings name.
+
+A name is looked up before the user is asked only where no stranger's server hears of it: names of this machine's own
+files and network. Of any other name the question comes first, because a look-up alone can carry data away.
+"""
+
+import ipaddress
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+from tui_agent.web.addresses import is_allowed, is_named
+
+_LOCAL_ENDS = frozenset({
+    "corp", "home", "internal", "intranet", "invalid", "lan", "local", "localdomain", "localhost", "mail", "private",
+    "test", "example",
+})  # fmt: skip
+"""Top-level domains that are not on the internet (RFC 2606, 6762, and those that ICANN does not give away)."""
+_LOCAL_SUFFIXES = (".home.arpa", ".in-addr.arpa", ".ip6.arpa")
+_HOSTS = Path("/etc/hosts")
+_RESOLVER = Path("/etc/resolv.conf")
+_MAX_CHARS = 1_000_000
+
+PRIVATE = (
+    "No command reaches {host}: it is in this machine or a private network. If it should, the user adds it to "
+    "[sandbox] hosts in config.toml."
+)
+
+
+class PrivateHosts:
+    """The hosts and networks in ``[sandbox] hosts``: ``npm.corp``, ``*.corp``, ``10.1.2.0/24``."""
+
+    def __init__(self, entries: Iterable[str] = ()) -> None:
+        self._entries = frozenset(entries)
+
+    def name(self, host: str) -> bool:
+        """Whether the settings name a host itself, or the network that it is an address of."""
+        return any(is_named(host, entry) for entry in self._entries)
+
+    def reaches(self, address: str, host: str) -> bool:
+        """Whether a connection to an address of a host may be made."""
+        try:
+            found = ipaddress.ip_address(address.partition("%")[0])
+        except ValueError:
+            return False
+        return is_allowed(found, host, self._entries)
+
+
+def is_own_name(host: str) -> bool:
+    """Whether only this machine or its own network can know a name."""
+    plain = host.lower()
+    is_short = "." not in plain
+    if is_short or plain.rpartition(".")[2] in _LOCAL_ENDS or plain.endswith(_LOCAL_SUFFIXES):
+        return True
+    return plain in _listed_hosts() or plain.endswith(_searched_domains())
+
+
+@lru_cache(maxsize=1)
+def _listed_hosts() -> frozenset[str]:
+    rows = (line.partition("#")[0].split()[1:] for line in _lines(_HOSTS))
+    return frozenset(name.lower() for row in rows for name in row)
+
+
+@lru_cache(maxsize=1)
+def _searched_domains() -> tuple[str, ...]:
+    """Return the ends of the names in this machine's own network, as its resolver knows them."""
+    rows = (line.split() for line in _lines(_RESOLVER))
+    domains = [name for row in rows if row and row[0] in {"search", "domain"} for name in row[1:]]
+    return tuple(f".{name.strip('.').lower()}" for name in domains if name.strip("."))
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")[:_MAX_CHARS].splitlines()
+    except OSError:
+        return []
