@@ -202,3 +202,37 @@ def test_mistakes_are_one_sentence(recorded: str, capsys, here: Path, arguments,
     assert said in capsys.readouterr().err
     assert (here / "there.md").read_text() == "mine"
     assert not (here / "talk.xyz").exists()
+
+
+@pytest.mark.parametrize("named", ["/", "..", "link"])
+def test_a_file_from_elsewhere_does_not_say_where_its_session_works(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "link").symlink_to("/")
+    monkeypatch.chdir(project)
+    file = tmp_path / "x.jsonl"
+    cwd = named if named != "link" else str(project / "link")
+    file.write_text(claude_line("why?", side=False).replace('"/shop"', json.dumps(cwd)))
+    assert run(["sessions", "import", str(file)]) == 0
+    assert "It works in this directory, not in " in capsys.readouterr().out
+    with open_store() as store:
+        (info,) = store.sessions()
+        session = Session(store, info.id, estimate=lambda _entry: 0)
+        assert Path(info.cwd) == project
+        assert list(session.labels().values()) == ["imported (Claude Code)"]
+
+
+@pytest.mark.parametrize("place", ["home", "project"])
+def test_a_session_of_ones_own_stays_where_it_worked(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    file = tmp_path / (".claude/projects/p/s.jsonl" if place == "home" else "s.jsonl")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    where = "/shop" if place == "home" else str(Path.cwd() / "sub")
+    file.write_text(claude_line("why?", side=False).replace("/shop", where))
+    assert run(["sessions", "import", str(file)]) == 0
+    with open_store() as store:
+        assert [info.cwd for info in store.sessions()] == [where]

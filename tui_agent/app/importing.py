@@ -9,7 +9,7 @@ from tui_agent.app.format import plural
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.safe_text import one_line
 from tui_agent.session.errors import StoreError
-from tui_agent.session.formats.importing import ImportChange, Imported, import_file
+from tui_agent.session.formats.importing import ImportChange, Imported, import_file, is_own_file
 from tui_agent.session.formats.reading import ImportRefused, NoConversation
 from tui_agent.session.formats.table import files_of
 from tui_agent.session.store import Store
@@ -23,10 +23,19 @@ _NUMBERS_TOLD = 10
 class Importer:
     """Imports files, one after the other, each in one transaction of its own."""
 
-    def __init__(self, store: Store, *, source: str | None = None, skip_damaged: bool = False) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        source: str | None = None,
+        skip_damaged: bool = False,
+        keep_directories: bool = False,
+    ) -> None:
+        """Make it. Sessions work in the current directory, unless ``keep_directories`` or a file of the user's own."""
         self._store = store
         self._source = source
         self._skip_damaged = skip_damaged
+        self._keep_directories = keep_directories
         self._estimate = TokenCounter(_ESTIMATED_AS).estimate
         self._came: Counter[ImportChange] = Counter()
         self._empty = 0
@@ -41,10 +50,12 @@ class Importer:
         several, top = len(files) > 1, os.path.commonpath([path.parent for path in files])
         for path in files:
             name = str(path.relative_to(top))
+            is_believed = self._keep_directories or is_own_file(path, Path.home())
             try:
                 imported = import_file(
-                    self._store, path, estimate=self._estimate, source=self._source, skip_damaged=self._skip_damaged
-                )
+                    self._store, path, estimate=self._estimate, source=self._source, skip_damaged=self._skip_damaged,
+                    belongs_to=None if is_believed else Path.cwd(),
+                )  # fmt: skip
             except StoreError as error:
                 if several and isinstance(error, NoConversation):
                     self._empty += 1
@@ -89,6 +100,8 @@ def summary_of(imported: Imported) -> str:
             sentence = f"{name} went on differently here; the file is a session of its own, {short}."
         case _:
             pass
+    if imported.named_directory:
+        sentence += f" It works in this directory, not in {one_line(imported.named_directory, 80)}, as its file says."
     if imported.left_out and imported.came is not ImportChange.KNOWN:
         rows = ", ".join(f"{count}× {one_line(what, 80)}" for what, count in imported.left_out.most_common())
         sentence += f" Not taken over: {rows}."

@@ -453,6 +453,9 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
         help="the format; default: detect it",
     )
     importing.add_argument("--skip-damaged", action="store_true", help="skip lines that can't be read")
+    importing.add_argument(
+        "--keep-directories", action="store_true", help="sessions work where their file says; for files of your own"
+    )
     importing.add_argument("--json", action="store_true", help="print a line of JSON for each session")
 
 

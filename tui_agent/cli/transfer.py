@@ -67,7 +67,9 @@ def run_import(store: Store, arguments: Namespace) -> int:
 
 
 def _import_files(store: Store, files: Sequence[Path], source: str | None, arguments: Namespace) -> int:
-    importer = Importer(store, source=source, skip_damaged=arguments.skip_damaged)
+    importer = Importer(
+        store, source=source, skip_damaged=arguments.skip_damaged, keep_directories=arguments.keep_directories
+    )
     for path, imported, lines in importer.run(files):
         if not arguments.json:
             for line in lines:

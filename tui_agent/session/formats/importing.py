@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from tui_agent.lazy import dataclass
-from tui_agent.path_checks import is_file
+from tui_agent.path_checks import is_file, real_path
 from tui_agent.safe_text import valid
 from tui_agent.session import entry_table, forking
 from tui_agent.session.entries import Entry, UserEntry
@@ -61,6 +61,16 @@ def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[D
                     project, at = _project(row, path), int(facts.st_mtime * 1000)
                     found[path] = DetectedFile(path, row.name, row.program, project, at, facts.st_size)
     return sorted(found.values(), key=lambda one: (-one.changed_at, str(one.path)))
+
+
+def is_own_file(path: Path, home: Path, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a file is where another program of this user keeps its sessions: it says truly where they worked."""
+    places = (
+        Path((variable and environ.get(variable)) or home / below_home)
+        for row in FORMATS
+        for variable, below_home, _pattern in row.places
+    )
+    return any(path.absolute().is_relative_to(place) for place in places)
 
 
 def _project(row: Format, path: Path) -> str:
@@ -115,6 +125,8 @@ class Imported:
     """Numbers of lines that could not be read."""
     refused: tuple[str, ...] = ()
     """Why other sessions of its file were not taken in."""
+    named_directory: str = ""
+    """The directory that its file names, where it belongs to another one here."""
 
 
 def read_file(path: Path, *, source: str | None = None, skip_damaged: bool = False) -> list[IncomingSession]:
@@ -153,10 +165,12 @@ def import_file(
     estimate: ImportEstimate,
     source: str | None = None,
     skip_damaged: bool = False,
+    belongs_to: Path | None = None,
 ) -> list[Imported]:
     """Read a file and store its sessions: all of them, or nothing; of a database or a history, one by one.
 
-    ``estimate`` gives the tokens of entries that come without.
+    ``estimate`` gives the tokens of entries that come without. A new session ``belongs_to`` a directory, whatever its
+    file names outside of it; without, it belongs where its file says.
 
     Raises:
         ImportRefused: the file can't be read.
@@ -172,7 +186,8 @@ def import_file(
             with path.open("rb") as opened:
                 digest = hashlib.file_digest(opened, "sha256").hexdigest()
         with store.writer() as connection:
-            stored = [_SessionImport(store, connection, estimate, digest).take(session) for session in together]
+            taking = _SessionImport(store, connection, estimate, digest, belongs_to)
+            stored = [taking.take(session) for session in together]
             for session in together:
                 for content in session.blobs.values():
                     entry_table.put_blob(connection, content, store.clock())
@@ -192,6 +207,7 @@ class _SessionImport:
     connection: Connection
     estimate: ImportEstimate
     digest: str
+    belongs_to: Path | None
 
     def take(self, session: IncomingSession) -> Imported:
         # Two files of one thread differ in their times only, so that their ids end alike; ours are random throughout.
@@ -223,10 +239,13 @@ class _SessionImport:
 
     def _new(self, session: IncomingSession, session_id: str, came: ImportChange) -> Imported:
         at = session.created_at or self.store.clock()
+        cwd, place = session.cwd, self.belongs_to
+        if place is not None and not real_path(place / cwd).is_relative_to(real_path(place)):
+            cwd = str(place)
         number = forking.insert_session(
             self.connection,
             session_id=session_id,
-            cwd=valid(session.cwd),
+            cwd=valid(cwd),
             title=valid(session.title or _first_words(session)),
             at=at,
             origin=session.origin,
@@ -234,7 +253,13 @@ class _SessionImport:
         for move in session.moves:
             entry_table.log_move(self.connection, number, move)
         self._store(session, number, 0)
-        return self._told(session, session_id, came, len(session.entries))
+        told = self._told(session, session_id, came, len(session.entries))
+        if self.belongs_to is None:
+            return told
+        if session.leaf is not None and session.leaf not in session.labels:
+            label = f"imported ({session.source})"
+            entry_table.set_label(self.connection, number, session.leaf, label, at)
+        return replace(told, named_directory=session.cwd if cwd != session.cwd else "")
 
     def _more(self, session: IncomingSession, number: int, known: int) -> Imported:
         new = max(0, len(session.entries) - known)
