@@ -19,7 +19,7 @@ from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.thoroughness import NIGHTLY, thorough
 from tests.tools.test_read import png
-from tui_agent.agent.compactor import CompactionOutcome
+from tui_agent.agent.compaction_outcome import CompactionOutcome
 from tui_agent.agent.events import (
     AgentEvent,
     CompactionEnded,

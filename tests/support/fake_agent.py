@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.support.agents import FixedDirectory, ports_of
 from tests.support.scripted_client import ScriptedClient
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.compactor import CompactionOutcome
+from tui_agent.agent.compaction_outcome import CompactionOutcome, Postponed
 from tui_agent.agent.events import (
     AgentEvent,
     Decision,
@@ -120,4 +120,4 @@ class FakeAgent(Agent):
         self, focus: str | None = None, *, for_model: str | None = None, boundary: int | None = None
     ) -> CompactionOutcome:
         self.calls.append(f"compact {focus}")
-        return CompactionOutcome()
+        return Postponed()

@@ -12,6 +12,7 @@ from tui_agent.agent.attachments import Prepared
 from tui_agent.agent.channel import EventChannel, Journal, Questions, joined
 from tui_agent.agent.checkpoints.rewind import FileRewind
 from tui_agent.agent.closing_check import ClosingCheck
+from tui_agent.agent.compaction_outcome import CompactionOutcome, Postponed
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import (
     AgentEvent,
@@ -55,7 +56,6 @@ from tui_agent.session.entries import (
 from tui_agent.session.session import Session
 
 if TYPE_CHECKING:
-    from tui_agent.agent.compactor import CompactionOutcome
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.navigator import Navigator
     from tui_agent.context.tokens import TokenCounter
@@ -326,7 +326,7 @@ class Agent:
         *,
         for_model: str | None = None,
         boundary: int | None = None,
-    ) -> "CompactionOutcome":
+    ) -> CompactionOutcome:
         """Summarise the history now; during a run before its next step or at its end. See ``ContextKeeper.compact``.
 
         With ``boundary`` it summarises the entries before that one; ignored during a run. The outcome's
@@ -335,9 +335,7 @@ class Agent:
         if self.running:
             self.context.pending = focus or ""
             self.channel.emit(Notice("The history is compacted before the next step, or at the end of the run."))
-            from tui_agent.agent.compactor import CompactionOutcome
-
-            return CompactionOutcome()
+            return Postponed()
         self._compacting = asyncio.ensure_future(
             self.context.compact("manual", focus, for_model=for_model, boundary=boundary)
         )

@@ -16,6 +16,15 @@ from typing import Literal
 
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.clients import CallCost, complete
+from tui_agent.agent.compaction_outcome import (
+    Cancelled,
+    Cleared,
+    Compacted,
+    CompactionOutcome,
+    Failed,
+    NothingToDo,
+    Postponed,
+)
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, CostKnown, Notice
 from tui_agent.agent.hooks.payloads import AfterCompact, CompactAnswer
 from tui_agent.agent.hooks.preparation import compaction_payload
@@ -145,21 +154,6 @@ class Draft:
     """Whether it was written beside the work."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionOutcome:
-    """How a compaction ended. ``problem`` is why nothing was compacted, None when it was.
-
-    ``pruned`` tells that room was made without a summary, ``refused`` that there was nothing to do: no failure.
-    """
-
-    problem: str | None = None
-    pruned: bool = False
-    refused: bool = False
-    steps: tuple[str, ...] = ()
-    cancelled: bool = False
-    """A hook of the user's did not want it."""
-
-
 class Compactor:
     """Compacts one session. ``failures`` is the record that pauses automatic compaction."""
 
@@ -199,7 +193,7 @@ class Compactor:
         """Plan, summarise and commit; ``without_model`` writes the summary by rule. Cancelled, it changes nothing."""
         path = self._session.active_path()
         self._channel.emit(CompactionStarted(order.trigger, self.size(order.model, path).history))
-        outcome = CompactionOutcome("Interrupted.")
+        outcome: CompactionOutcome = Failed("Interrupted.")
         try:
             try:
                 outcome = await self._compact(order, without_model=without_model)
@@ -210,8 +204,14 @@ class Compactor:
                 outcome = self._compact_plainly(order)
         finally:
             self._channel.emit(CompactionEnded(outcome.problem, outcome.steps, order.trigger))
-        if not outcome.refused:
-            self.failures = NO_FAILURES if outcome.problem is None else self.failures.failed(path)
+        match outcome:
+            case Failed():
+                self.failures = self.failures.failed(path)
+            case Compacted() | Cleared():
+                self.failures = NO_FAILURES
+            case Postponed() | NothingToDo() | Cancelled():
+                # Neither speaks for the next one nor against it.
+                return outcome
         return outcome
 
     async def draft(self, order: CompactionOrder) -> Draft | Refusal | SummaryFailure:
@@ -269,7 +269,7 @@ class Compactor:
 
     async def _compact(self, order: CompactionOrder, *, without_model: bool) -> CompactionOutcome:
         if not without_model and (prepared := await self.prepared.commit(order)) is not None:
-            return CompactionOutcome(steps=prepared.steps)
+            return Compacted(prepared.steps)
         plan = await self.plan(order)
         if isinstance(plan, Refusal):
             return await self._refused(plan, order)
@@ -277,20 +277,18 @@ class Compactor:
             draft = Draft(order, plan, await self._by_rule(plan, order), self.size(order.model))
         else:
             if order.trigger != "manual" and (why := await self.why_hopeless(plan, order)):
-                return CompactionOutcome(why)
+                return Failed(why)
             drafted = await self._draft(plan, order)
             if isinstance(drafted, Refusal):
                 return await self._refused(drafted, order)
             if isinstance(drafted, SummaryFailure) and not drafted.is_unfit:
-                return CompactionOutcome(drafted.reason)
+                return Failed(drafted.reason)
             if isinstance(drafted, SummaryFailure):
                 self._channel.emit(Notice(f"{drafted.reason} Compacted by rule, without a model.", "warning", "undo"))
                 drafted = Draft(order, plan, await self._by_rule(plan, order), self.size(order.model))
             draft = drafted
         commit = await self.commit(draft)
-        return (
-            CompactionOutcome(commit.message) if isinstance(commit, Refusal) else CompactionOutcome(steps=commit.steps)
-        )
+        return Failed(commit.message) if isinstance(commit, Refusal) else Compacted(commit.steps)
 
     def _compact_plainly(self, order: CompactionOrder) -> CompactionOutcome:
         """Commit a compaction without a model and with as little of the engine as possible."""
@@ -311,8 +309,8 @@ class Compactor:
                 continue
             self._append([entry.model_copy(update={"tokens_before": before, "tokens_after": after})])
             self._channel.emit(Notice(_PLAIN, "warning"))
-            return CompactionOutcome(steps=("by rule",))
-        return CompactionOutcome("The compaction failed (the log has the details), and there is little to leave out.")
+            return Compacted(("by rule",))
+        return Failed("The compaction failed (the log has the details), and there is little to leave out.")
 
     async def why_hopeless(self, plan: CompactionPlan, order: CompactionOrder) -> str:
         """Return why not even the shortest summary would help, "" when one may: nobody pays for it then."""
@@ -328,8 +326,8 @@ class Compactor:
             commit = await in_thread(plan_cuts, path, refusal, settings, measures, size, order.trigger)
             if isinstance(commit, Commit) and path[-1].id == self._session.leaf:
                 self._append(commit.entries)
-                return CompactionOutcome(pruned=True, steps=commit.steps)
-        return CompactionOutcome(refusal.message, refused=True, cancelled=cancelled)
+                return Cleared(commit.steps)
+        return Cancelled(refusal.message) if cancelled else NothingToDo(refusal.message)
 
     async def summarise(self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost) -> Draft | SummaryFailure:
         """Have a model write the summary of a plan; the cost is added to ``spent`` even if it fails."""

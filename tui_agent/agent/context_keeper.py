@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.agent.attachments import LOOKED_AT, files_back, room_for_files
 from tui_agent.agent.channel import EventChannel, Journal
+from tui_agent.agent.compaction_outcome import Cancelled, Compacted, CompactionOutcome, Failed
 from tui_agent.agent.events import CacheMissed, Notice
 from tui_agent.agent.fallback import Availability, stands_in_for
 from tui_agent.agent.permissions import Mode
@@ -84,7 +85,7 @@ from tui_agent.session.session import Session
 from tui_agent.tools.registry import tool_traits
 
 if TYPE_CHECKING:
-    from tui_agent.agent.compactor import CompactionOrder, CompactionOutcome, Compactor, PreparedSummary
+    from tui_agent.agent.compactor import CompactionOrder, Compactor, PreparedSummary
     from tui_agent.context.compaction import Trigger
 
 
@@ -307,12 +308,10 @@ class ContextKeeper:
         self._overflows += 1
         if self._overflows >= OVERFLOW_ATTEMPTS:
             raise ContextFullError(error.message)
-        from tui_agent.agent.compactor import CompactionOutcome
-
         held = self._hold("overflow")
-        outcome = CompactionOutcome(held.value) if held else await self.compact("overflow")
+        outcome = Failed(held.value) if held else await self.compact("overflow")
         # A refusal because there is nothing to gain holds without a model too.
-        if outcome.problem and not (outcome.cancelled or outcome.refused) and held is not HoldReason.OFF:
+        if isinstance(outcome, Failed) and held is not HoldReason.OFF:
             outcome = await self.compact("overflow", by_rule=outcome.problem)
         if outcome.problem:
             said = error.message if error.message.rstrip().endswith((".", "!", "?")) else f"{error.message}."
@@ -383,7 +382,7 @@ class ContextKeeper:
         for_model: str | None = None,
         boundary: int | None = None,
         by_rule: str | None = None,
-    ) -> "CompactionOutcome":
+    ) -> CompactionOutcome:
         """Summarise the history; an automatic compaction in the middle of a turn tells the model to go on.
 
         With ``for_model`` the result fits that model's window; the summary is written by the one used up to now. With
@@ -400,7 +399,7 @@ class ContextKeeper:
         outcome = await self.compactor.compact(order, without_model=by_rule is not None)
         if by_rule is not None and outcome.problem is None:
             self._channel.emit(Notice(f"{by_rule} Compacted by rule, without a model, to go on.", "warning", "undo"))
-        if outcome.problem is None and not outcome.pruned and in_turn:
+        if isinstance(outcome, Compacted) and in_turn:
             if not self.settings().compaction.resume:
                 raise CompactedError
             await self._go_on()
@@ -493,10 +492,8 @@ class ContextKeeper:
         return "overflow" if cut_off else "threshold"
 
     async def _compact_when_due(self, trigger: "Trigger") -> None:
-        from tui_agent.agent.compactor import CompactionOutcome
-
         held = self._hold(trigger)
-        outcome = CompactionOutcome(held.value) if held else await self.compact(trigger)
+        outcome = Failed(held.value) if held else await self.compact(trigger)
         problem = outcome.problem
         if problem is None:
             return
@@ -505,7 +502,7 @@ class ContextKeeper:
             if held is None:
                 self._channel.emit(Notice(f"Compaction did not help: {problem}", "warning", "compact"))
             return
-        if held is not HoldReason.OFF and not outcome.cancelled:
+        if held is not HoldReason.OFF and not isinstance(outcome, Cancelled):
             problem = (await self.compact(trigger, by_rule=problem)).problem
         if problem is not None:
             raise ContextFullError(problem, self.size(), compacted=held is None)
