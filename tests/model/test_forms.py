@@ -169,6 +169,8 @@ async def test_a_refused_part_goes_the_work_goes_on_and_what_is_the_servers_is_r
     assert len(provider.calls) == sent + (1 if is_kept else sent)
     (told,) = [event for event in first.events if isinstance(event, PartLeftOut)]
     assert all(message.endswith(".") for message in told.messages)
+    if part is Part.TOOL:
+        assert "the schema of srv_price" in told.messages[0]
     assert told.blobs == (frozenset({PICTURE}) if part is Part.PICTURE else frozenset())
 
 

@@ -28,7 +28,7 @@ from tui_agent.model.learnt import LearntFacts
 from tui_agent.model.logins import LoginError
 from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent, PartLeftOut
 from tui_agent.model.providers import OWN_SERVER_PICTURES, WireName
-from tui_agent.model.refusals import Part, Sent, find_refusal
+from tui_agent.model.refusals import Part, Refusal, Sent, find_refusal
 from tui_agent.model.request_pictures import PictureFitter, images_in
 from tui_agent.model.route import Route, Router
 from tui_agent.model.settings import HostSettings
@@ -199,9 +199,10 @@ class ProviderClient:
         after = self._after_refusal(error, attempt, is_last_try=len(tries.calls) == MAX_TRIES - 1)
         if after is None or self._prepare(attempt.asked, after[0]).call in tries.calls:
             return False
-        tries.shape, part = after
-        tries.told[part] = REMEDIES[part].said.format(name=attempt.route.target.provider)
-        log.warning("%s Sent again, refused was: %s", error.message, part)
+        tries.shape, refusal = after
+        sentence = REMEDIES[refusal.part].sentence(attempt.route.target.provider, refusal.names)
+        tries.told[refusal.part] = sentence
+        log.warning("%s Sent again, refused was: %s", error.message, refusal.part)
         return True
 
     def _picture_limits(self, model: str) -> PictureLimits:
@@ -222,7 +223,9 @@ class ProviderClient:
             return False
         return await self._renew(attempt.request.model, key.get_secret_value())
 
-    def _after_refusal(self, error: ModelError, attempt: _Attempt, *, is_last_try: bool) -> tuple[Shape, Part] | None:
+    def _after_refusal(
+        self, error: ModelError, attempt: _Attempt, *, is_last_try: bool
+    ) -> tuple[Shape, Refusal] | None:
         """Return the shape to try after an error, and the part that was refused; None where it is no such refusal."""
         body = read_body(attempt.failure.text if attempt.failure is not None else "")
         refusal = None if attempt.request.compact else find_refusal(error, body, attempt.sent)
@@ -237,7 +240,7 @@ class ProviderClient:
             is_last_try=is_last_try,
         )
         shape = next_shape(refused, refusal)
-        return None if shape is None else (shape, refusal.part)
+        return None if shape is None else (shape, refusal)
 
     def _remember(self, served: str, form: ServerForm) -> None:
         """Keep a form for later requests, now that it helped."""

@@ -29,6 +29,8 @@ _ACKNOWLEDGED = "[…]"
 """An answer between two messages of the user, for servers that insist on alternating roles."""
 _DEFAULT_ID_CHARS = 40
 """Characters of ids that OpenAI's chat completions take, for servers that don't say how many they do."""
+_NAMED_PARTS = 5
+"""Most names in a sentence for the user."""
 _PLACE = LazyPattern(r"(?:messages|input|contents)[\[.]\d+\]?(?:[.\[]\w+\]?)*")
 _STEP = LazyPattern(r"\w+")
 
@@ -41,6 +43,11 @@ class Remedy:
     kept: Literal["server", "session", "request"]
     """What holds it: it is remembered for the server, an entry of the session, or this request alone."""
     said: str
+
+    def sentence(self, provider: str, parts: Sequence[str]) -> str:
+        """Return the sentence for the user; ``parts`` are the names of what was refused."""
+        named = ", ".join(parts) if len(parts) <= _NAMED_PARTS else f"{len(parts)} tools"
+        return self.said.format(name=provider, parts=named)
 
 
 REMEDIES: Mapping[Part, Remedy] = {
@@ -73,7 +80,7 @@ REMEDIES: Mapping[Part, Remedy] = {
     Part.TOOL: Remedy(
         "the tool's parameters by name and type only; then without the tool",
         "server",
-        "{name} refuses the schema of a tool: it is sent in a plain form or left out.",
+        "{name} refuses the schema of {parts}: it is sent in a plain form, or left out if that is refused too.",
     ),
     Part.CACHE_MARKS: Remedy("no cache marks", "server", "{name} takes no cache marks: requests go without."),
     Part.CALL_IDS: Remedy(
@@ -89,7 +96,7 @@ REMEDIES: Mapping[Part, Remedy] = {
     Part.FIELD: Remedy(
         "without the named fields; then without any that can be left out",
         "server",
-        "{name} doesn't know some fields of the request: they are left out.",
+        "{name} doesn't know fields of the request ({parts}): they are left out.",
     ),
     Part.ROOM: Remedy(
         "the longest answer that is named; where the prompt alone fits the window, without a limit of the answer",
