@@ -5,14 +5,17 @@ import errno
 import json
 import logging
 import os
+import shutil
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import field
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
+from tui_agent.agent.mcp.containment import Containment
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.questions import Answer, Asker, ServerForm, question_of
 from tui_agent.agent.mcp.records import (
@@ -142,6 +145,7 @@ class Listener:
     refused: Callable[[int], None]
     said: Callable[[ServerMessage], None]
     noise: Callable[[str], None]
+    contained: Callable[[Containment], None]
 
 
 @asynccontextmanager
@@ -289,9 +293,16 @@ async def _program(
     if sandbox is not None and (refusal := await asyncio.to_thread(sandbox.refusal)):
         raise SandboxError(refusal)
     if sandbox is not None and sandbox.active:
+        # In the sandbox it may be one of the project.
+        program = words[0] if "/" in words[0] else shutil.which(words[0], path=environment.get("PATH"))
+        if program is None:
+            raise FileNotFoundError(errno.ENOENT, "there is no such program", words[0])
         launch = await sandbox.launch(
             words, spec.cwd, spec.cwd, View(), environment, live=True, inherits=False, allow_host=heard.allow_host
         )
+        named = (program, *words[1:])
+        sees = partial(sandbox.shows, project=spec.cwd)
+        heard.listener.contained(Containment(spec.cwd, named, sees, launch.gateway.refused))
         words, started = launch.arguments, launch.environment
     else:
         if changed := around.changed(spec.cwd, " ".join(words)):

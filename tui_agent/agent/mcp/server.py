@@ -6,12 +6,14 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from http import HTTPStatus
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
 from tui_agent.agent.mcp.connection import Connection, Listener, connect
+from tui_agent.agent.mcp.containment import Containment
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
 from tui_agent.agent.mcp.questions import Asker
 from tui_agent.agent.mcp.records import McpError, Remedy, ServerMessage, ServerOffer, ServerState
@@ -45,6 +47,8 @@ class Circumstances:
     status: int | None = None
     last_words: str = ""
     noise: str = ""
+    lacks: str = ""
+    """What the sandbox keeps from it, with the setting that gives it."""
 
 
 def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
@@ -69,6 +73,8 @@ def _of_stdio(error: BaseException | None, spec: ServerSpec, around: Circumstanc
             )
         case PermissionError():
             return Trouble(f"“{spec.settings.command}” is not a program", f"Correct its command in {where}.", "reload")
+    if around.lacks:
+        return Trouble(around.lacks, remedy="reload")
     if around.noise and (around.late is not None or error is None):
         reason = f"it writes what is not the protocol to its standard output (“{around.noise}”)"
         return Trouble(
@@ -153,8 +159,9 @@ class McpServer:
         self._around = around
         self._patience = patience
         self._listener = Listener(
-            asker, self._lose, self._change, self._login, self._refuse, self._keep, self._keep_noise
-        )
+            asker, self._lose, self._change, self._login, self._refuse, self._keep, self._keep_noise,
+            partial(setattr, self, "_containment"),
+        )  # fmt: skip
         self._on_change = on_change
         self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
@@ -166,6 +173,7 @@ class McpServer:
         self._deadline: asyncio.Timeout | None = None
         self._refusal: int | None = None
         self._noise = ""
+        self._containment: Containment | None = None
         self.messages: deque[ServerMessage] = deque(maxlen=MESSAGES_KEPT)
         """The newest messages it sent."""
 
@@ -316,11 +324,12 @@ class McpServer:
     def _why(self, error: Exception | None) -> Trouble:
         """Say why it ended; the server's last output says more than a closed pipe."""
         late = self._deadline is not None and self._deadline.expired()
-        said = ""
+        said = text = ""
         if self.spec.transport == "stdio":
             with suppress(OSError):
                 text = self._around.log_path(self.name).read_bytes()[-_LOG_TAIL:].decode("utf-8", "replace")
                 lines = (line.strip() for line in reversed(text.splitlines()))
                 said = next((line[:200] for line in lines if line and not line.startswith("[")), "")
         patience = self._most if late else None
-        return trouble_of(error, self.spec, Circumstances(patience, self._refusal, said, self._noise))
+        lacks = "" if self._containment is None else self._containment.lacks(text)
+        return trouble_of(error, self.spec, Circumstances(patience, self._refusal, said, self._noise, lacks))
