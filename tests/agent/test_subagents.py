@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -289,3 +290,37 @@ async def test_a_kind_that_changes_nothing_changes_nothing_from_the_conversation
     assert "bash is not for explore" in report
     assert "write is not for explore" in report
     assert "ls is not for" not in report
+
+
+async def test_a_subagent_goes_on_by_the_number_at_the_end_of_its_report(tmp_path: Path) -> None:
+    def script(request: ModelRequest) -> Reply:
+        if is_child(request):
+            return Reply("It is in b.py." if "And where" in request.messages[-1].text else "It is in a.py.")
+        results = [message for message in request.messages if message.role == "tool"]
+        if not results:
+            return Reply(calls=(task("explore", "Where is the bug?"),))
+        if len(results) > 1:
+            return Reply("Done.")
+        number = re.search(r"continue: (\d+)", results[0].text)
+        assert number is not None
+        again = {"task": "And where is the other?", "continue": int(number[1])}
+        return Reply(calls=(Call("task", json.dumps(again)),))
+
+    client = ScriptedClient(script)
+    harness = with_subagents(tmp_path, client)
+    assert (await harness.say("go")).reason == "done"
+    first, second = harness.results()
+    assert "a.py" in first.output
+    assert "b.py" in second.output
+    (asked,) = [
+        request for request in client.requests if is_child(request) and "And where" in request.messages[-1].text
+    ]
+    assert any("Where is the bug?" in message.text for message in asked.messages)
+    assert any("a.py" in message.text for message in asked.messages if message.role == "assistant")
+
+
+async def test_a_number_that_is_no_subagents_is_refused(tmp_path: Path) -> None:
+    wrong = [Call("task", json.dumps({"task": "go on", "continue": number})) for number in (1, 4_711)]
+    harness = with_subagents(tmp_path, ScriptedClient([Reply(calls=tuple(wrong)), Reply("Done.")]))
+    assert (await harness.say("go")).reason == "done"
+    assert all("no subagent" in result.output for result in harness.results())

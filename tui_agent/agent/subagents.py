@@ -79,15 +79,38 @@ class Subagents:
         self, agent: str, task: str, report: Callable[[str], None], *, call_id: str, in_conversation: bool = False
     ) -> SubagentReport:
         """Have a subagent do a task for a call; cancelling ends it and everything it started. Raises ToolError."""
-        specs = subagents_of(self._parent.ports)
-        spec = specs.get(agent)
-        if spec is None:
-            raise ToolError(f"There is no agent {agent!r}. There are: {', '.join(specs)}.")
+        spec = self._spec(agent)
         session = self._begin(agent, task, call_id, in_conversation=in_conversation)
         worker = self._make(spec, session, in_conversation=in_conversation)
         if in_conversation:
             tools = "" if spec.tools is None else f" Of the tools only these are for you: {', '.join(spec.tools)}."
             task = fill(self._parent.ports.prompt("task_in_conversation"), task=task, tools=tools)
+        return await self._work(worker, spec, task, report, call_id=call_id)
+
+    async def go_on(self, branch: int, task: str, report: Callable[[str], None], *, call_id: str) -> SubagentReport:
+        """Have the subagent that made an entry go on with another task; raises ToolError where there is none."""
+        parent = self._parent.session
+        spine = parent.reader.spine()
+        first = spine.subagent_of(branch) if branch in spine else None
+        begun = next((entry for entry in parent.entries([first or 0]) if isinstance(entry, SubagentEntry)), None)
+        if begun is None:
+            raise ToolError(f"{branch} is no subagent's. The number stands at the end of its report.")
+        spec = self._spec(begun.agent)
+        worker = self._make(spec, parent.beside(branch), in_conversation=begun.parent_id is not None)
+        return await self._work(worker, spec, task, report, call_id=call_id)
+
+    def _spec(self, agent: str) -> AgentSpec:
+        specs = subagents_of(self._parent.ports)
+        spec = specs.get(agent)
+        if spec is None:
+            raise ToolError(f"There is no agent {agent!r}. There are: {', '.join(specs)}.")
+        return spec
+
+    async def _work(
+        self, worker: "Agent", spec: AgentSpec, task: str, report: Callable[[str], None], *, call_id: str
+    ) -> SubagentReport:
+        """Have a subagent's agent do a task, and end it."""
+        session = worker.session
         self.working[call_id], self._kinds[call_id], self._branches[call_id] = worker, spec, session
         answer, ended = "", RunEnded("interrupted")
 

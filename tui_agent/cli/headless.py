@@ -44,6 +44,7 @@ from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.cli import events
 from tui_agent.cli.ending import ENDING, listening
 from tui_agent.cli.output import ExitCode, say, say_json
+from tui_agent.context.verdict import Verdict, verdict_on
 from tui_agent.errors import CommandError, UserFacingError
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, RunnerState, ToolResultEntry, ToolStatus
@@ -461,12 +462,10 @@ class HeadlessRun(Frontend):
         """Return why the last answer is not all that was to be said, None when it is."""
         if self._last is None:
             return None
-        match self._last.finish:
-            case "length":
+        match verdict_on(self._last):
+            case Verdict.CUT:
                 return "The answer was cut off at the model's or the server's limit. tui-agent -c goes on."
-            case "content_filter":
+            case Verdict.REFUSED:
                 return "The provider's content filter ended the answer."
-            case _ if not self._last.text.strip():
-                return "The model said nothing besides its thinking."
             case _:
                 return None

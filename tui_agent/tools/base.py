@@ -90,6 +90,14 @@ class SubagentHost(Protocol):
         """
         ...
 
+    async def go_on(self, branch: int, task: str, report: Callable[[str], None], *, call_id: str) -> SubagentReport:
+        """Have the subagent that made an entry go on with another task, knowing all it did.
+
+        Raises:
+            ToolError: the entry is none of a subagent's.
+        """
+        ...
+
 
 class EditorText(Protocol):
     """An editor that has files open, perhaps with text that is not saved."""

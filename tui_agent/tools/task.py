@@ -2,13 +2,13 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import SubagentHost, SubagentReport, Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, finish
 
 TITLE_CHARS = 60
@@ -22,6 +22,11 @@ class TaskInput(ToolInput):
     context: Literal["task", "conversation"] = Field(
         default="task", description="conversation: it knows all that was said here, for little"
     )
+    continue_: int | None = Field(
+        default=None, alias="continue", description="The number at the end of a report: that subagent goes on"
+    )
+
+    model_config = ConfigDict(validate_by_alias=True, validate_by_name=True)
 
 
 class TaskTool(Tool[TaskInput]):
@@ -47,13 +52,11 @@ class TaskTool(Tool[TaskInput]):
     async def run(self, arguments: TaskInput, context: ToolContext) -> ToolResult:
         self._check(arguments, context)
         assert context.subagents is not None  # noqa: S101 - checked above
-        forked = arguments.context == "conversation"
-        report = await context.subagents.run(
-            arguments.agent, arguments.task, context.report, call_id=context.call_id, in_conversation=forked
-        )
+        report = await self._report(arguments, context, context.subagents)
         if report.error and not report.text:
             raise ToolError(f"The subagent stopped: {report.error}")
-        footer = f"[{arguments.agent}, {report.steps} steps{f'; stopped: {report.error}' if report.error else ''}]"
+        stopped = f"; stopped: {report.error}" if report.error else ""
+        footer = f"[{arguments.agent}, {report.steps} steps{stopped}; continue: {report.branch}]"
         return await finish(
             Output(
                 report.text,
@@ -63,6 +66,15 @@ class TaskTool(Tool[TaskInput]):
                 metadata=ToolMetadata(branch=report.branch, count=report.steps),
             ),
             context,
+        )
+
+    @staticmethod
+    async def _report(arguments: TaskInput, context: ToolContext, subagents: SubagentHost) -> SubagentReport:
+        if arguments.continue_ is not None:
+            return await subagents.go_on(arguments.continue_, arguments.task, context.report, call_id=context.call_id)
+        forked = arguments.context == "conversation"
+        return await subagents.run(
+            arguments.agent, arguments.task, context.report, call_id=context.call_id, in_conversation=forked
         )
 
     def title(self, arguments: TaskInput) -> str:
