@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 
 import pytest
@@ -274,3 +274,53 @@ async def test_nothing_is_started_for_what_is_spoken_to_directly(server: ModelSe
 
     assert client.hosted.pid is None
     await client.aclose()
+
+
+PING = b": ping\n\n"
+FIRST = b'data: {"choices": [{"delta": {"content": "hello"}}]}\n\n'
+ENDED = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n'
+USAGE = b'data: {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}\n\n'
+
+
+@contextmanager
+def pinging(body: bytes) -> Iterator[str]:
+    """A server that answers, then keeps the connection open with comments until the client leaves."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with suppress(OSError):
+                connection, _address = listener.accept()
+                with connection:
+                    take_request(connection)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" + body)
+                    connection.settimeout(0.05)
+                    for _ in range(1_000):
+                        connection.sendall(PING)
+                        with suppress(TimeoutError):
+                            if not connection.recv(1):
+                                return
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        listener.close()
+
+
+async def test_an_answer_is_over_soon_after_its_finish_whatever_keeps_the_connection_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tui_agent.model.wires.http.FINISH_GRACE_SECONDS", 0.2)
+    with pinging(FIRST + ENDED + USAGE) as address:
+        client = client_at(address)
+        answer = await collect(client, ask("openai/own"))
+        await client.aclose()
+    assert (answer.error, answer.text) == (None, "hello")
+
+
+async def test_comments_are_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pinging(FIRST) as address:
+        client = client_at(address)
+        monkeypatch.setattr(client, "settings", client.settings.model_copy(update={"stall_timeout": 0.3}))
+        answer = await collect(client, ask("openai/own"))
+        await client.aclose()
+    assert answer.failure.kind is ErrorKind.NETWORK
+    assert answer.text == "hello"

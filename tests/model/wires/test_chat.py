@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.wire_rounds import Heard, first_path, read, request_of, route_to, second_body
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
 from tui_agent.model.errors import classify
-from tui_agent.model.protocol import ErrorKind, PromptProgress
+from tui_agent.model.protocol import ErrorKind, PromptProgress, TextDelta, TextWasReasoning
 from tui_agent.model.waits import RETRIED
 from tui_agent.model.wires import chat
 from tui_agent.model.wires.wire import MAX_TOKENS, WireFailure, usage_of
@@ -183,6 +183,35 @@ def test_what_only_looks_like_a_tag_is_text_and_one_after_reasoning_in_a_field(t
     assert hear(*(delta(content=letter) for letter in text), delta("stop")).text == text
     after = hear(delta(reasoning_content="hm"), delta(content=f"<think>{text}"), delta("stop"))
     assert (after.reasoning, after.text) == ("hm", f"<think>{text}")
+
+
+LONE = "Okay, the sum.\nI'll be brief.\n</think>\n\n40"
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+def test_a_closing_tag_alone_makes_what_stands_before_it_reasoning(size: int) -> None:
+    pieces = [LONE[at : at + size] for at in range(0, len(LONE), size)]
+    heard = hear(*(delta(content=piece) for piece in pieces), delta("stop"))
+    events = [event for event in heard.events if isinstance(event, TextDelta | TextWasReasoning)]
+    at = events.index(TextWasReasoning())
+    before = "".join(event.text for event in events[:at] if isinstance(event, TextDelta))
+    after = "".join(event.text for event in events[at:] if isinstance(event, TextDelta))
+    assert (before, after) == ("Okay, the sum.\nI'll be brief.\n", "40")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The tag </think> ends it.",
+        "Write `</think>`\nat the end.",
+        "```\nhm\n</think>\n```\nThat is the form.",
+        "no tag </thin",
+    ],
+)
+def test_a_closing_tag_that_is_spoken_of_is_text(text: str) -> None:
+    heard = hear(*(delta(content=letter) for letter in text), delta("stop"))
+    assert not any(isinstance(event, TextWasReasoning) for event in heard.events)
+    assert heard.text == text
 
 
 def piece(arguments: object, **fields: Any) -> dict[str, Any]:
