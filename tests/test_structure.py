@@ -262,3 +262,39 @@ def test_no_test_depends_on_how_fast_the_machine_is() -> None:
         for what in unsteady(parsed(text))
     ]
     assert not found, "\n".join(found)
+
+
+BY_NAME = {
+    "tui_agent.agent.checkpoints.restoring": "a file that was just written by descriptors",
+    "tui_agent.agent.race.copies": "counts files of the project, which no command changes in place of a copy",
+    "tui_agent.files.atomic": "a file of this program's own",
+    "tui_agent.files.descriptors": "the primitives, which are given descriptors",
+    "tui_agent.files.git_writing": "a scratch working tree of this program's own",
+    "tui_agent.files.own_git": "a scratch repository of this program's own",
+    "tui_agent.files.ripgrep": "names of ignore files",
+    "tui_agent.files.unseen": "counts files",
+    "tui_agent.sandbox.landlock_start": "a descriptor",
+    "tui_agent.sandbox.layer": "a layer that no command has been on yet",
+    "tui_agent.sandbox.plan": "counts files",
+}
+"""Modules that call by name what follows a link that another process puts in the way, and why they may."""
+_FOLLOWS = frozenset({
+    "chmod", "lchmod", "rmtree", "walk", "fwalk", "copytree", "copy", "copy2", "copyfile", "copymode", "makedirs",
+    "removedirs", "move", "chown", "utime",
+})  # fmt: skip
+_OF_NAMES = frozenset({"os", "shutil", "path", "place", "target", "file", "parent", "upper", "Path"})
+
+
+def test_trees_of_others_are_worked_on_by_descriptors(trees: dict[str, ast.Module]) -> None:
+    """Such a call on a tree that a command changes has harmed the user's home more than once."""
+    rooms = ("tui_agent.sandbox.", "tui_agent.files.", "tui_agent.agent.checkpoints.", "tui_agent.agent.race.")
+    found = {
+        module
+        for module, tree in trees.items()
+        if module.startswith(rooms)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FOLLOWS
+        if not isinstance(node.func.value, ast.Name) or node.func.value.id in _OF_NAMES
+    }
+    assert found <= BY_NAME.keys(), found - BY_NAME.keys()
+    assert found == BY_NAME.keys(), "no longer needed"

@@ -157,7 +157,35 @@ while True:
 """
 
 
-@pytest.mark.parametrize("attack", [FLIPS, PIPES], ids=["links", "pipes"])
+EXCHANGES = """
+import ctypes, os, random, stat
+libc = ctypes.CDLL(None)
+os.chdir("dist")
+up = ["../../../.ssh", "../../../.claude", "../../..", "/", "../../../.ssh/id_rsa", "/dev/null"]
+names = [f"{place}{name}" for place in ("", "a/", "a/b/") for name in "abcdef"]
+def exchange(one, other): libc.renameat2(-100, one.encode(), -100, other.encode(), random.choice([0, 1, 2, 4]))
+def link(one, _other): os.symlink(random.choice(up), one)
+def hard(one, other): os.link(other, one)
+def pipe(one, _other): os.mkfifo(one)
+def device(one, _other): os.mknod(one, 0o600 | stat.S_IFCHR, 0)
+def mode(one, _other): os.chmod(one, random.choice([0, 0o500, 0o777, 0o6777, 0o1000]), follow_symlinks=True)
+def make(one, _other): os.mkdir(one, random.choice([0, 0o700, 0o777]))
+def write(one, _other): open(one, "w").write("x" * random.randrange(100))
+def gone(one, _other): os.unlink(one)
+def rmdir(one, _other): os.rmdir(one)
+while True:
+    try:
+        if random.random() < .002:
+            os.system("rm -rf a b c d e f")
+        do = random.choice([*[exchange] * 3, link, hard, pipe, device, mode, make, make, write, gone, rmdir])
+        if do is not write:
+            do(random.choice(names), random.choice(names))
+    except (OSError, NotImplementedError):
+        pass
+"""
+
+
+@pytest.mark.parametrize("attack", [FLIPS, PIPES, EXCHANGES], ids=["links", "pipes", "exchanges"])
 async def test_a_look_at_a_job_that_changes_everything_harms_nothing(box: Contained, attack: str) -> None:
     box.file("attack.txt", attack)
     before = outside(box)
@@ -180,3 +208,61 @@ async def test_a_look_at_a_job_that_changes_everything_harms_nothing(box: Contai
         await process.wait()
         await box.sandbox.finish(launch, "", None)
     assert outside(box) == before
+
+
+ACTING = (
+    ".newagent/settings.json", ".newrc", "newagent.json", "new.config.js", "sub/.newagent/x", ".tool.yml", "newrc",
+    "agent.toml",
+)  # fmt: skip
+INERT = ("new.py", "docs/page.md", ".gitignore", "sub/data.json", "package-lock.json", "sub/.gitkeep", ".coverage")
+
+
+async def test_new_settings_are_asked_about_in_one_question(tmp_path: Path) -> None:
+    box = Contained(tmp_path / "home", state=state_of("layer", tmp_path))
+    box.git("init", "-q")
+    command = "; ".join(f"mkdir -p $(dirname {name}); echo x > {name}" for name in (*ACTING, *INERT))
+    ran = await box.run(command, PROJECT)
+    assert {name for name in (*ACTING, *INERT) if (box.root / name).exists()} == set(INERT)
+    wanted = ran.outcome.wanted
+    assert wanted is not None
+    kept = {
+        ".newagent",
+        ".newrc",
+        "newagent.json",
+        "new.config.js",
+        "sub/.newagent",
+        ".tool.yml",
+        "newrc",
+        "agent.toml",
+    }
+    assert wanted == Grants(protected=frozenset(box.root / name for name in kept))
+    await box.run(command, PROJECT.opened(wanted))
+    assert all((box.root / name).is_file() for name in ACTING)
+    await box.sandbox.aclose()
+
+
+@pytest.mark.parametrize("name", ["out", "target", "venv", "coverage", "sub/dist"])
+async def test_a_new_directory_is_output_only_where_git_ignores_it(tmp_path: Path, name: str) -> None:
+    box = Contained(tmp_path / "home", state=state_of("layer", tmp_path))
+    box.git("init", "-q")
+    command = f"mkdir -p {name}/x; echo x > {name}/x/build.rs"
+    await box.run(command, OUTPUTS)
+    assert not (box.root / name).exists()
+    box.file(".gitignore", f"{name}/\n")
+    await box.run(command, OUTPUTS)
+    assert (box.root / name / "x/build.rs").is_file()
+    await box.sandbox.aclose()
+
+
+async def test_a_directory_of_output_runs_nothing_as_its_owner(tmp_path: Path) -> None:
+    box = Contained(tmp_path / "home", state=state_of("layer", tmp_path))
+    box.git("init", "-q")
+    box.file(".gitignore", "dist/\n")
+    box.file("dist/old/x", "")
+    await box.run(
+        "mkdir -p dist/new/in; chmod 6777 dist/new dist/new/in dist/old; mkdir 'dist/.git::$INDEX_ALLOCATION'"
+    )
+    modes = [path.lstat().st_mode for path in (box.root / "dist").rglob("*")]
+    assert len(modes) == 4
+    assert not any(mode & 0o6000 for mode in modes)
+    await box.sandbox.aclose()

@@ -45,10 +45,23 @@ _PROTECTED = frozenset(
     {".husky", ".githooks", ".vscode", ".idea", ".zed", ".fleet", ".vs", ".devcontainer"}
     | {".claude", ".agents", ".opencode", ".cursor", ".codex", ".gemini", ".windsurf", ".kiro", ".tui-agent"}
     | {".roo", ".kilocode", ".qwen", ".amazonq", ".trae", ".junie", ".continue", ".helix", ".lvimrc"}
+    | {".crush", ".cline", ".clinerules", ".goose", ".goosehints", ".factory", ".augment", ".openhands", ".pi", ".kimi"}
+    | {"opencode.json", "opencode.jsonc", "crush.json", ".crush.json", ".aider.conf.yml", ".cursorrules"}
     | {".mcp.json", ".envrc", ".gitmodules", ".gitattributes", ".gitconfig"}
     | {".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".dir-locals-2.el", ".gdbinit", ".lldbinit"}
 )
 """Files other programs execute or obey later, in lower case: changed only when that very file was allowed."""
+
+INERT_NAMES = frozenset({
+    ".gitignore", ".gitkeep", ".keep", ".ignore", ".dockerignore", ".npmignore", ".prettierignore", ".eslintignore",
+    ".editorconfig", ".nojekyll", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml",
+})  # fmt: skip
+"""Names with a dot, and of settings, that make no program do anything."""
+
+_SETTINGS = (
+    ".json", ".jsonc", ".json5", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".conf", ".properties", ".plist", ".xml",
+)  # fmt: skip
+"""How names of settings end, in lower case."""
 
 _BARE = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
 """Entries that make git take a directory for a repository, whatever its name; in lower case, as some systems do."""
@@ -89,6 +102,12 @@ def is_repository(name: str) -> bool:
 def steers_programs(name: str) -> bool:
     """Whether other programs execute or obey files of this name, or in a directory of this name."""
     return name.lower() in _PROTECTED or is_repository(name)
+
+
+def may_be_settings(name: str) -> bool:
+    """Whether a file may be some program's settings by its name: in a project's root programs look for theirs."""
+    plain = name.casefold()
+    return name not in INERT_NAMES and (plain.endswith((*_SETTINGS, "rc")) or ".config." in plain)
 
 
 def rules_programs(path: PurePath) -> bool:

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from tui_agent.processes.table import descendants, is_stopped
+from tui_agent.processes.table import descendants, state_of
 
 FREEZE_SECONDS = 2.0
 """How long processes are waited for that don't stop, because a disk or network keeps them."""
 _PAUSE = 0.001
+_STOPPED = frozenset({"T", "t", "Z", "X", ""})
+_STANDING = _STOPPED | {"D"}
+"""Waiting for a disk, or for its child to begin: the signal comes before anything else does."""
 
 
 @contextmanager
@@ -33,12 +36,12 @@ def frozen(leader: int) -> Iterator[Callable[[], bool]]:
 def _stop(leader: int, stopped: dict[int, None]) -> bool:
     until = time.monotonic() + FREEZE_SECONDS
     while time.monotonic() < until:
-        new = [pid for pid in descendants([leader]) if pid not in stopped and not is_stopped(pid)]
+        new = [pid for pid in descendants([leader]) if pid not in stopped and state_of(pid) not in _STOPPED]
         for pid in new:
             with suppress(OSError):
                 os.kill(pid, signal.SIGSTOP)
                 stopped[pid] = None
-        if not new and all(map(is_stopped, stopped)):
+        if not new and all(state_of(pid) in _STANDING for pid in stopped):
             return True
         time.sleep(_PAUSE)
     return False

@@ -79,9 +79,10 @@ def command_line(pid: int) -> str:
     return " ".join(_read(pid, "cmdline").replace(b"\0", b" ").decode("utf-8", "replace").split())
 
 
-def is_stopped(pid: int) -> bool:
-    """Return whether a process does nothing: it is stopped, has ended, or is gone."""
-    return _fields(pid)[:1] not in ([b"R"], [b"S"], [b"D"], [b"I"])
+def state_of(pid: int) -> str:
+    """Return what a process does, by the letter of proc(5): R, S, D, T, t, Z, …; "" for one that is gone."""
+    fields = _fields(pid)
+    return fields[0].decode("ascii", "replace") if fields else ""
 
 
 def zombies_among(pids: Iterable[int]) -> list[int]:

@@ -14,7 +14,14 @@ from typing import Literal
 from tui_agent.files.descriptors import PERMISSIONS, set_mode, state_at
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.inside import directory
-from tui_agent.files.sensitive import is_bare_repository, is_repository, is_sensitive, steers_programs
+from tui_agent.files.sensitive import (
+    INERT_NAMES,
+    is_bare_repository,
+    is_repository,
+    is_sensitive,
+    may_be_settings,
+    steers_programs,
+)
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 from tui_agent.sandbox.layer import ChangeKind, LayerChange
@@ -52,6 +59,15 @@ class ProjectFacts:
         self.paths = known
         self.layout = layout
         self._rules: dict[str, IgnoreRules] = {"": rules.entering(root)}
+        self._programs: dict[str, bool] = {}
+
+    def is_program(self, target: str) -> bool:
+        """Whether a link leads to a program outside that commands see and can't change, as environments' to Python."""
+        if target not in self._programs:
+            real = Path(os.path.realpath(target))
+            is_seen = self.layout.put_at(real) is MountKind.READ
+            self._programs[target] = is_seen and is_file(real) and os.access(real, os.X_OK)
+        return self._programs[target]
 
     def ignored(self, path: str, *, directory: bool = False) -> bool:
         rules, prefix = self._rules[""], ""
@@ -138,7 +154,21 @@ def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
             return Grants(protected=frozenset({root.joinpath(*first)}))
     if not change.directory and not change.output and is_sensitive(path.name):
         return Grants(secrets=frozenset({root / path}))
-    return Grants()
+    made_again = change.output or is_output_name(path.name, directory=False)
+    acting = None if made_again or change.kind is not ChangeKind.NEW else _acting(path, root)
+    return Grants() if acting is None else Grants(protected=frozenset({acting}))
+
+
+def _acting(path: PurePosixPath, root: Path) -> Path | None:
+    """Return what is new around a path and may be a program's settings; None for what is known to do nothing.
+
+    That is anything whose name begins with a dot, and settings in the root: nobody can list what reads such.
+    """
+    for depth, part in enumerate(path.parts, 1):
+        place = root.joinpath(*path.parts[:depth])
+        if part.startswith(".") and part not in INERT_NAMES and not os.path.lexists(place):
+            return place
+    return root / path if len(path.parts) == 1 and may_be_settings(path.name) else None
 
 
 def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
@@ -153,22 +183,20 @@ def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts)
     if target.is_absolute():
         if ".." in parts or Path(target).is_relative_to(known.root):
             return ".." not in parts
-        # Environments lead to Python: a program that commands see and can't change.
-        real = Path(os.path.realpath(target))
-        return known.layout.put_at(real) is MountKind.READ and is_file(real) and os.access(real, os.X_OK)
+        return known.is_program(change.link)
     up = next((at for at, part in enumerate(parts) if part != ".."), len(parts))
     return ".." not in parts[up:] and up <= len(path.parts) - 1
 
 
 def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
     """Whether something is different that is made again by doing the same again; a script is not."""
-    if change.head.startswith(b"#!"):
+    if change.directory or change.head.startswith(b"#!"):
         return False
-    named = is_output_name(path.name, directory=change.directory)
+    named = is_output_name(path.name, directory=False)
     if change.kind is ChangeKind.NEW:
         return named or (change.regular and change.head.startswith(PRODUCT_MAGIC))
     replaced = change.kind is ChangeKind.CHANGED and change.head.startswith(PRODUCT_MAGIC)
-    if change.directory or not change.regular or not (replaced or (named and change.path not in known.paths.shared)):
+    if not change.regular or not (replaced or (named and change.path not in known.paths.shared)):
         return False
     return change.path not in known.paths.tracked
 

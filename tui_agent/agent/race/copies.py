@@ -13,7 +13,6 @@ import fcntl
 import os
 import re
 import secrets
-import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator
@@ -22,6 +21,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from tui_agent.agent.checkpoints.manifest import CACHES
+from tui_agent.files.descriptors import remove_tree
 from tui_agent.files.own_git import private_repository, run_git
 from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import dataclass
@@ -166,19 +166,7 @@ def remove_left(path: Path) -> bool:
 
 def remove_home(home: Path) -> None:
     """Remove the directory of a race with its copies; directories that may not be written to are no hindrance."""
-
-    def make_writable(function: object, path: str, _error: object) -> None:
-        del function
-        with contextlib.suppress(OSError):
-            Path(path).parent.chmod(0o700)
-            target = Path(path)
-            if is_directory(target) and not target.is_symlink():
-                target.chmod(0o700)
-                shutil.rmtree(target, ignore_errors=True)
-            else:
-                target.unlink()
-
-    shutil.rmtree(home, onerror=make_writable)
+    remove_tree(home)
 
 
 class _Walk:
