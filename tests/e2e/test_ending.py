@@ -85,7 +85,7 @@ def test_keys_meant_for_the_editor_do_not_end_the_program(place: Place, editor: 
     terminal = place.start()
     terminal.type("a draft")
     terminal.wait_for("a draft")
-    terminal.press("ctrl+e")
+    terminal.press("ctrl+x", "ctrl+e")
     terminal.wait_for("EDITOR IS UP")
     terminal.press("ctrl+c")
     log = editor.with_name("editor.log")
@@ -97,7 +97,7 @@ def test_keys_meant_for_the_editor_do_not_end_the_program(place: Place, editor: 
 
 def test_a_signal_takes_the_terminal_back_from_the_editor(place: Place, editor: Path) -> None:
     terminal = place.start()
-    terminal.press("ctrl+e")
+    terminal.press("ctrl+x", "ctrl+e")
     terminal.wait_for("EDITOR IS UP")
     terminal.process.send_signal(signal.SIGTERM)
     assert terminal.wait_exit() == 128 + signal.SIGTERM
@@ -129,13 +129,13 @@ def test_what_a_killed_program_had_given_its_editor_goes_with_the_next_one(own_p
         return set((own_place.root / "scratch").glob("tui-agent-*/*/prompt.md"))
 
     first = own_place.start()
-    first.press("ctrl+e")
+    first.press("ctrl+x", "ctrl+e")
     first.wait_for("EDITOR IS UP")
     (left,) = given()
     first.process.kill()
     first.process.wait()
     again = own_place.start()
-    again.press("ctrl+e")
+    again.press("ctrl+x", "ctrl+e")
     again.wait_for("EDITOR IS UP")
     assert len(given() - {left}) == 1
     assert not left.parent.exists()

@@ -31,7 +31,7 @@ def test_json_is_one_event_per_line_and_tells_the_whole_run(place: Place, warm_s
     done = place.run("-p", "run it", "--json", "--allow", "bash")
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0
-    assert [event["type"] for event in events[:2]] == ["session", "run_started"]
+    assert [event["type"] for event in events[:3]] == ["session", "inventory", "run_started"]
     assert events[-1]["type"] == "run_ended"
     entries = [event["entry"] for event in events if event["type"] == "entry_appended"]
     kinds = [entry["kind"] for entry in entries if entry["kind"] != "system"]

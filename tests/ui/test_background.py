@@ -9,15 +9,16 @@ from textual import events
 from tests.support.real_stage import real_stage, working_script
 from tests.support.ui_app import Clock, Stage, make_app, make_stage, until
 from tui_agent.config import UiSettings
-from tui_agent.ui.background import ANSWER_TIMEOUT_SECONDS, AnswerParser, BackgroundKnown, BackgroundMemory
+from tui_agent.ui.background import BackgroundMemory
 from tui_agent.ui.screens.context import ContextScreen
 from tui_agent.ui.terminal import default_theme
+from tui_agent.ui.terminal_input import BackgroundKnown, InputParser
 
 LIGHT = "\x1b]11;rgb:fdfd/f6f6/e3e3\x1b\\"
 DARK = "\x1b]11;rgb:00/2b/36\x07"
 
 
-def heard(parser: AnswerParser, *inputs: str) -> list[str]:
+def heard(parser: InputParser, *inputs: str) -> list[str]:
     """Return the keys and answers of inputs, each followed by a tick."""
     found = []
     for data in inputs:
@@ -31,12 +32,12 @@ def heard(parser: AnswerParser, *inputs: str) -> list[str]:
 
 def test_an_answer_among_keys_is_taken_out() -> None:
     short = "\x1b]11;rgb:f/f/f\x07"
-    assert heard(AnswerParser(), f"a{LIGHT}b", DARK, f"{short}c") == ["light", "a", "b", "dark", "light", "c"]
+    assert heard(InputParser(), f"a{LIGHT}b", DARK, f"{short}c") == ["a", "light", "b", "dark", "light", "c"]
 
 
 @pytest.mark.parametrize("cut", range(2, len(LIGHT)))
 def test_an_answer_in_two_pieces_is_one(cut: int) -> None:
-    assert heard(AnswerParser(clock=Clock()), "x" + LIGHT[:cut], LIGHT[cut:] + "y") == ["x", "light", "y"]
+    assert heard(InputParser(clock=Clock()), "x" + LIGHT[:cut], LIGHT[cut:] + "y") == ["x", "light", "y"]
 
 
 @pytest.mark.parametrize(
@@ -44,18 +45,15 @@ def test_an_answer_in_two_pieces_is_one(cut: int) -> None:
     ["\x1b]11;?\x1b\\", "\x1b]11;?\x07", "\x1b]11;rgb:zzzz/\x07", "\x1b]11;#ffffff\x1b\\", "\x1b]10;rgb:0/0/0\x07"],
 )
 def test_an_answer_nobody_understands_is_no_keys_either(answer: str) -> None:
-    assert heard(AnswerParser(), f"a{answer}b") == ["a", "b"]
+    assert heard(InputParser(), f"a{answer}b") == ["a", "b"]
 
 
-@pytest.mark.parametrize("late", [False, True])
-def test_a_piece_that_was_typed_is_keys_after_a_moment_or_at_once_when_an_answer_would_be_late(late: bool) -> None:
+def test_a_piece_that_was_typed_is_keys_after_a_moment() -> None:
     clock = Clock()
-    parser = AnswerParser(clock=clock)
-    clock.now += (ANSWER_TIMEOUT_SECONDS + 1) * late
+    parser = InputParser(clock=clock)
     assert list(parser.feed("\x1b]")) == []
-    if not late:
-        clock.now += 1
-        list(parser.tick())
+    clock.now += 1
+    assert [message.key for message in parser.tick()] == ["alt+right_square_bracket"]
     assert "light" not in heard(parser, LIGHT.removeprefix("\x1b]"))
 
 
@@ -92,14 +90,14 @@ def test_what_the_environment_says_wins_over_the_last_time() -> None:
 
 
 def keys(*chunks: str) -> list[str]:
-    parser, read = AnswerParser(clock=lambda: 0.0), []
+    parser, read = InputParser(clock=lambda: 0.0), []
     for chunk in chunks:
         read += [message for message in parser.feed(chunk) if isinstance(message, events.Key)]
     return [key.key for key in read]
 
 
 def press_input(app: Any, *chunks: str) -> None:
-    parser = AnswerParser(clock=lambda: 0.0)
+    parser = InputParser(clock=lambda: 0.0)
     for chunk in chunks:
         for message in parser.feed(chunk):
             app.post_message(message)

@@ -133,11 +133,11 @@ async def test_the_editor_edits_the_whole_text_or_is_not_there(tmp_path: Path, m
         monkeypatch.setattr(HeadlessDriver, "suspend_application_mode", lambda _self: None, raising=False)
         monkeypatch.setattr(HeadlessDriver, "resume_application_mode", lambda _self: None, raising=False)
         await write(pilot, "text")
-        await pilot.press("ctrl+e")
+        await pilot.press("ctrl+x", "ctrl+e")
         await until(lambda: "Cannot start /no/such/editor" in stage.main.notice.message, pilot)
         assert stage.main.prompt.text == "text"
         monkeypatch.setenv("VISUAL", str(editor))
-        await pilot.press("ctrl+e")
+        await pilot.press("ctrl+x", "ctrl+e")
         await until(lambda: stage.main.prompt.text != "text", pilot)
         assert stage.main.prompt.text == "text and more"
 

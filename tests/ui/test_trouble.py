@@ -32,7 +32,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "theme": ("textual-dark",),
 }
 """What is typed after a command; the others are run without anything."""
-SKIPPED_KEYS = {"ctrl+q", "ctrl+c", "ctrl+d", "ctrl+z", "ctrl+e"}
+SKIPPED_KEYS = {"ctrl+q", "ctrl+c", "ctrl+d", "ctrl+z", "ctrl+x"}
 """Keys that quit, suspend or start an editor."""
 
 Trouble = Callable[[RealStage], AbstractContextManager[None]]

@@ -29,7 +29,7 @@ from tui_agent.app.frontend import HelpPage
 from tui_agent.app.services import AppServices, FirstView, Look
 from tui_agent.resources import style_path
 from tui_agent.safe_text import ACTING
-from tui_agent.ui import background, clipboard, terminal
+from tui_agent.ui import background, clipboard, terminal, terminal_input
 from tui_agent.ui.attention import TerminalCall
 from tui_agent.ui.contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT, WHITE_LIGHT, readable_variables
 from tui_agent.ui.driver import TerminalDriver, TerminalGone
@@ -171,7 +171,10 @@ class TuiAgentApp(ErrorBoundary[int]):
             self._write(background.QUESTION)
         self._install_services()
 
-    def on_background_known(self, message: background.BackgroundKnown) -> None:
+    def on_paste_coming(self, message: terminal_input.PasteComing) -> None:
+        self.main.say(f"A paste is coming: {message.characters:,} characters until now.")
+
+    def on_background_known(self, message: terminal_input.BackgroundKnown) -> None:
         self._terminals_theme = terminal.THEMES[message.light]
         if self._follows_terminal and self.theme == self._guessed:
             self.theme = self._terminals_theme

@@ -16,8 +16,8 @@ from textual._parser import ParseError
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
-from tui_agent.ui.background import AnswerParser
 from tui_agent.ui.early_prompt import ALTERNATE_SCREEN, early_prompt
+from tui_agent.ui.terminal_input import InputParser
 
 if TYPE_CHECKING:
     from io import TextIOWrapper
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _READ = 4096
 _ESCAPE_TIMEOUT_SECONDS = 0.1
 """Seconds after which the parser looks whether an escape sequence stays unfinished."""
+_OTHER_KEYS = "\x1b[>4;2m"
+"""Has tmux, with ``extended-keys on``, tell Shift+Enter from Enter (xterm's modifyOtherKeys)."""
+_PLAIN_KEYS = "\x1b[>4m"
 
 
 class TerminalGone(Message):
@@ -68,6 +71,13 @@ class TerminalDriver(LinuxDriver):
         # Ctrl+S, typed while the terminal was another's, stops its output, and no key would start it again.
         with suppress(termios.error):
             termios.tcflow(self.fileno, termios.TCOON)
+        if "TMUX" in os.environ:
+            self.write(_OTHER_KEYS)
+
+    def stop_application_mode(self) -> None:
+        if "TMUX" in os.environ:
+            self.write(_PLAIN_KEYS)
+        super().stop_application_mode()
 
     def write(self, data: str) -> None:
         """Write, but don't clear the early prompt before the first frame is there."""
@@ -129,7 +139,7 @@ class TerminalDriver(LinuxDriver):
 
     def run_input_thread(self) -> None:
         decode = getincrementaldecoder("utf-8")("replace").decode
-        parser = AnswerParser(self._debug)
+        parser = InputParser(self._debug)
         # Before the first frame nothing has the focus, and keys would be lost.
         while not (self._is_painted.wait(_ESCAPE_TIMEOUT_SECONDS) or self.exit_event.is_set()):
             pass

@@ -22,8 +22,13 @@ LOOK_SECONDS: Final = 0.05
 """How often it is looked whether a part that was sent a key is still there, before the next key goes on anyway."""
 
 
-WORD_KEYS: Final = {"alt+f": "ctrl+right", "alt+b": "ctrl+left"}
-"""Keys that go a word on in a field that has text: some terminals send them for Alt with an arrow."""
+WORD_KEYS: Final = {
+    "alt+f": "ctrl+right",
+    "alt+b": "ctrl+left",
+    "alt+right": "ctrl+right",
+    "alt+left": "ctrl+left",
+}
+"""Keys that go a word on in a field that has text: terminals send either for Alt with an arrow."""
 
 
 class KeyOrder:
@@ -60,7 +65,7 @@ class KeyOrder:
 
     def _parted(self, event: events.Key | events.Paste) -> tuple[events.Key | events.Paste, ...]:
         """Return Escape and a letter in place of Alt with a letter that does nothing: terminals send the same."""
-        if not (isinstance(event, events.Key) and event.key.startswith("alt+") and event.is_printable):
+        if not (isinstance(event, events.Key) and event.key.startswith("alt+")):
             return (event,)
         if event.key in self._app.screen.active_bindings:
             return (event,)
@@ -68,6 +73,8 @@ class KeyOrder:
         text = field.value if isinstance(field, Input) else field.text if isinstance(field, TextArea) else ""
         if text and (word := WORD_KEYS.get(event.key)) is not None:
             return (events.Key(word, None),)
+        if not event.is_printable:
+            return (event,)
         letter = event.character or ""
         name = letter if letter.isalnum() else event.key.removeprefix("alt+")
         return (events.Key("escape", "\x1b"), events.Key(name, letter))

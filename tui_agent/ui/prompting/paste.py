@@ -1,13 +1,8 @@
-"""Pastes: a large one is a chip until the message is sent, the path of an image becomes its mention."""
+"""Pastes: a large one is a chip until the message is sent."""
 
-from pathlib import Path
-
-from tui_agent.agent.mentions import IMAGE_SUFFIXES
 from tui_agent.app.format import tokens
 from tui_agent.app.pasted_images import NAME
 from tui_agent.lazy import LazyPattern
-from tui_agent.path_checks import at_home, is_file
-from tui_agent.ui.prompting.completion import mention
 
 FOLD_LINES = 12
 """A paste of more lines than this becomes a chip."""
@@ -42,13 +37,3 @@ class PasteStore(dict[str, str]):
     def chips(self, line: str) -> list[tuple[int, int]]:
         """Return the columns at which the chips of a line begin and end."""
         return [match.span() for match in _CHIP.finditer(line) if match[0] in self]
-
-
-def pasted_path(text: str) -> str | None:
-    """Return the mention for a pasted or dropped path of an image that exists, None for any other text."""
-    if len(text) > 4_096:
-        return None
-    name = text.strip().removeprefix("file://").strip("'\"").replace("\\ ", " ")
-    if "\n" in name or Path(name).suffix.lower() not in IMAGE_SUFFIXES:
-        return None
-    return mention(name) if is_file(at_home(name)) else None

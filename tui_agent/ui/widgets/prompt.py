@@ -14,8 +14,9 @@ from textual.widgets.text_area import Selection
 
 from tui_agent.lazy import dataclass
 from tui_agent.ui.prompting.completion import SIGNS, Candidate, Token, token_at
+from tui_agent.ui.prompting.dropped import dropped_files
 from tui_agent.ui.prompting.history import PromptHistory
-from tui_agent.ui.prompting.paste import PasteStore, is_large, pasted_path
+from tui_agent.ui.prompting.paste import PasteStore, is_large
 from tui_agent.ui.prompting.vim import Mode, Step, Vim, clamped
 from tui_agent.ui.terminal_suspend import EditorError, edit_outside
 from tui_agent.ui.widgets.completion import CompletionPopup
@@ -41,7 +42,6 @@ class Prompt(TextArea):
         Binding("shift+enter,ctrl+j,alt+enter", "newline", "new line", show=False),
         Binding("tab", "complete", "complete"),
         Binding("escape", "close_completion", "close list", show=False),
-        Binding("ctrl+e", "edit_outside", "editor", show=False),
         Binding("ctrl+d", "delete_or_quit", "delete or quit", show=False),
         # A text area undoes with it; a program in a shell stops.
         Binding("ctrl+z", "app.suspend_process", "suspend", show=False),
@@ -100,6 +100,8 @@ class Prompt(TextArea):
         """Where the cursor of vi is while something is selected: in the selection, not behind it."""
         self.last_typed = float("-inf")
         """When a key last changed the text, in the clock's seconds."""
+        self._begins_chord = False
+        """Whether the last key was Ctrl+X with nothing selected, which Ctrl+E makes the editor's, as in a shell."""
 
     def on_mount(self) -> None:
         """Keep the terminal's own cursor at the caret: an input method shows its composition there."""
@@ -278,7 +280,8 @@ class Prompt(TextArea):
 
     async def _on_key(self, event: events.Key) -> None:
         self.last_typed = self._clock()
-        if self.vim and self._press_vi(event):
+        chord = self._begins_chord or event.key == "ctrl+x"
+        if (chord and self._press_chord(event.key)) or (self.vim and self._press_vi(event)):
             event.stop()
             event.prevent_default()
             return
@@ -297,6 +300,15 @@ class Prompt(TextArea):
             return
         event.stop()
         event.prevent_default()
+
+    def _press_chord(self, key: str) -> bool:
+        """Open the editor for Ctrl+X Ctrl+E; True for both keys."""
+        begun = self._begins_chord
+        self._begins_chord = key == "ctrl+x" and self.selection.is_empty
+        if begun and key == "ctrl+e":
+            self.call_later(self.action_edit_outside)
+            return True
+        return self._begins_chord
 
     async def _run_own(self, key: str) -> bool:
         """Run the action of a key of the prompt, now: Textual does it later, after characters typed since then."""
@@ -317,7 +329,8 @@ class Prompt(TextArea):
             # Terminals paste an image as an empty text.
             self.action_paste()
             return
-        text = pasted_path(text) or (self._pastes.fold(text) if is_large(text) else text)
+        files = None if self.shell else dropped_files(text)
+        text = files or (self._pastes.fold(text) if is_large(text) else text)
         if result := self._replace_via_keyboard(text, *self.selection):
             self.move_cursor(result.end_location)
         self.focus()

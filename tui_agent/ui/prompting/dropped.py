@@ -1,0 +1,85 @@
+"""Files dropped on the terminal: it pastes their paths, quoted as a shell, a desktop or Windows would."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from tui_agent.agent.mentions import IMAGE_SUFFIXES
+from tui_agent.lazy import LazyPattern
+from tui_agent.path_checks import at_home, is_file
+from tui_agent.ui.prompting.completion import mention
+
+MOST_CHARACTERS = 16_384
+MOST_FILES = 50
+
+_WINDOWS = LazyPattern(r"""(?P<quote>["']?)(?P<path>(?:[A-Za-z]:|\\\\wsl(?:\$|\.localhost))[\\/].*)(?P=quote)""")
+_SEVERAL_WINDOWS = LazyPattern(r"""\s+(?=["']?(?:[A-Za-z]:|\\\\wsl)[\\/])""")
+_ANSI_C = LazyPattern(r"\$'((?:[^'\\]|\\.)*)'")
+
+
+def dropped_files(text: str) -> str | None:
+    """Return the mentions for pasted paths of files that exist, None for any other text.
+
+    Paths that a person would paste as they are, and that are no images, stay the text they are.
+    """
+    if len(text) > MOST_CHARACTERS or not text.strip():
+        return None
+    for words in _readings(text.strip()):
+        names = [_local(word) for word in words]
+        if 0 < len(names) <= MOST_FILES and all(name and is_file(at_home(name)) for name in names):
+            is_image = any(Path(name).suffix.lower() in IMAGE_SUFFIXES for name in names)
+            as_written = names == [text.strip()]
+            return None if as_written and not is_image else "".join(map(mention, names))
+    return None
+
+
+def _readings(text: str) -> Iterator[list[str]]:
+    """Yield the ways in which a text can be read as paths, the plainest first."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    yield lines
+    if any(_WINDOWS.fullmatch(line) for line in lines):
+        yield [word for line in lines for word in _SEVERAL_WINDOWS.split(line)]
+    # Nothing is expanded here, and shlex keeps the backslash before these in double quotes.
+    plain = text.replace("\\$", "$").replace("\\`", "`")
+    try:
+        yield shlex.split(_ANSI_C.sub(lambda found: shlex.quote(_unescaped(found[1])), plain))
+    except ValueError:
+        return
+
+
+def _local(word: str) -> str:
+    """Return the path that a word names on this machine, "" where it names none or can't be mentioned."""
+    if windows := _WINDOWS.fullmatch(word):
+        word = _from_windows(windows["path"])
+    elif word.lower().startswith("file://"):
+        word = _from_url(word)
+    return "" if '"' in word or "\n" in word else word
+
+
+def _from_url(url: str) -> str:
+    try:
+        return unquote(urlsplit(url.replace("?", "%3F").replace("#", "%23")).path)
+    except ValueError:
+        return ""
+
+
+def _from_windows(path: str) -> str:
+    """Return the place of a Windows path under WSL."""
+    path = path.replace("\\", "/")
+    if path.startswith("//"):
+        return "/" + path.removeprefix("//").split("/", 2)[-1]
+    return f"/mnt/{path[0].lower()}{path[2:]}"
+
+
+def _unescaped(text: str) -> str:
+    r"""Return what ``$'…'`` of bash and zsh says: octal, hexadecimal and the usual escapes of bytes."""
+    escapes = {"n": b"\n", "t": b"\t", "r": b"\r", "e": b"\x1b", "a": b"\a", "b": b"\b", "f": b"\f", "v": b"\v"}
+    found = bytearray()
+    for octal, hexadecimal, letter, plain in re.findall(r"\\([0-7]{1,3})|\\x([0-9a-fA-F]{1,2})|\\(.)|([^\\]+)", text):
+        if octal or hexadecimal:
+            found.append(int(octal or hexadecimal, 8 if octal else 16) & 0xFF)
+        else:
+            found += escapes.get(letter) or (letter or plain).encode("utf-8", "surrogateescape")
+    return found.decode("utf-8", "surrogateescape")

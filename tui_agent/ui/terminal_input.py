@@ -1,0 +1,255 @@
+"""Reads the terminal's input: keys, pastes and the mouse for Textual; answers of the terminal are taken out by grammar.
+
+Whoever asked for an answer, and in however many pieces it comes: control sequences (ECMA-48: CSI, OSC, DCS, SOS, PM,
+APC) that are no key become nothing. Textual's own parser would type what it does not know.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from time import monotonic
+from typing import Final
+
+from textual import events
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+from textual._keyboard_protocol import FUNCTIONAL_KEYS
+from textual._xterm_parser import (
+    FOCUSIN,
+    FOCUSOUT,
+    XTermParser,
+    _re_cursor_position,
+    _re_extended_key,
+    _re_in_band_window_resize,
+    _re_mouse_event,
+    _re_terminal_mode_response,
+)
+from textual.constants import ESCAPE_DELAY
+from textual.keys import _character_to_key
+from textual.message import Message
+
+from tui_agent.lazy import LazyPattern, dataclass
+
+PIECE_SECONDS: Final = 0.25
+"""Seconds a piece that may have been typed waits for its rest."""
+ANSWER_SECONDS: Final = 2.0
+"""Seconds a piece that nobody types waits for its rest before it is dropped."""
+SLOW_PASTE_SECONDS: Final = 0.3
+"""Seconds after which a paste that is still coming is told of."""
+
+_PASTE_END: Final = "\x1b[201~"
+_STRING: Final = r"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])"
+_INSIDE: Final = r"[^\x07\x1b\x9c\x18\x1a]*"
+_BEGIN: Final = LazyPattern(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
+_WHOLE: Final = LazyPattern(
+    r"(?P<paste>\x1b\[200~)"
+    r"|\x1b(?P<meta>\x1b\[[ABCD])"  # Alt with an arrow, of older terminals
+    r"|(?P<csi>\x1b\[M(?s:...)|\x1b\[\[[A-E]|(?:\x1b\[|\x9b)(?!M|\[)[0-?]*[ -/]*[@-~])"
+    r"|(?P<ss3>\x1bO[ -~])"
+    rf"|(?P<string>{_STRING}{_INSIDE}(?:\x07|\x1b\\|\x9c))"
+)
+_PIECE: Final = LazyPattern(
+    r"(?:\x1b(?:\x1b?\[?|\[M(?s:.){0,2}|\[\[|O)|(?:\x1b\[|\x9b)[0-?]*[ -/]*"
+    rf"|(?:\x1b\]|\x9d)(?:[0-9]+(?:;{_INSIDE})?|[lLI]{_INSIDE})?\x1b?|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f]){_INSIDE}\x1b?)\Z"
+)
+_BROKEN: Final = LazyPattern(rf"(?:\x1b\[|\x9b)[0-?]+[ -/]*|(?:\x1b\]|\x9d)[0-9]+;{_INSIDE}|[\x90-\x9f]{_INSIDE}")
+"""The begin of a sequence that another character ends; nobody types that."""
+_UNMISTAKABLE: Final = LazyPattern(
+    r"(?:\x1b\[|\x9b)[0-?]|(?:\x1b\]|\x9d)[0-9]+;|(?:\x1bP|\x90)[0-9;]*[>!$+]|(?:\x1b_|\x9f)G|[\x90-\x9f]"
+)
+_OTHER_KEY: Final = LazyPattern(r"\x1b\[27;([0-9]+);([0-9]+)~|\x1b\[([0-9]+);([0-9]+)u")
+"""A key with its modifiers, as xterm's modifyOtherKeys and tmux write them."""
+_BACKGROUND: Final = LazyPattern(
+    r"(?:\x1b\]|\x9d)11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[^\x07\x1b]{0,8}(?:\x07|\x1b\\|\x9c)"
+)
+_LAST_CHARACTER: Final = 0x10FFFF
+_ARROWS: Final = {"A": "up", "B": "down", "C": "right", "D": "left"}
+
+
+@dataclass
+class BackgroundKnown(Message):
+    """The terminal said what colour its background has: one on which dark text is readable is ``light``."""
+
+    light: bool
+
+
+@dataclass
+class PasteComing(Message):
+    """A paste of so many characters until now is still coming."""
+
+    characters: int
+
+
+class InputParser(XTermParser):
+    """Textual's parser of input, given only what it knows.
+
+    A terminal sends the same for Escape and a letter as for Alt with it: here it is Alt, and the application decides.
+    """
+
+    def __init__(self, debug: bool = False, clock: Callable[[], float] = monotonic) -> None:  # noqa: FBT001, FBT002 - as inherited
+        super().__init__(debug)
+        self._clock = clock
+        self._piece = ""
+        self._piece_since = 0.0
+        self._pasted: list[str] | None = None
+        self._paste_told = 0.0
+
+    def feed(self, data: str) -> Iterable[Message]:
+        """Yield the messages of some input; what is not complete waits for the next call or for `tick`."""
+        if not data:
+            yield from super().feed(data)
+            return
+        data = self._piece + data
+        self._piece = ""
+        at = 0
+        while at < len(data):
+            if self._pasted is not None:
+                at = yield from self._paste(data, at)
+                continue
+            begin = _BEGIN.search(data, at)
+            end = len(data) if begin is None else begin.start()
+            if at < end:
+                yield from super().feed(data[at:end])
+            if begin is None:
+                return
+            at = yield from self._sequence(data, end)
+
+    def tick(self) -> Iterable[Message]:
+        """Let go of a piece whose rest did not come, then do the parser's work."""
+        if self._piece and self._pasted is None and self._clock() >= self._piece_since + self._patience():
+            piece = self._piece
+            self._piece = ""
+            if not _UNMISTAKABLE.match(piece):
+                yield from self._typed(piece)
+        yield from super().tick()
+
+    def _patience(self) -> float:
+        if _UNMISTAKABLE.match(self._piece):
+            return ANSWER_SECONDS
+        # Escape, or Alt with a character that begins a sequence.
+        return ESCAPE_DELAY if len(self._piece) <= 2 else PIECE_SECONDS
+
+    def _typed(self, piece: str) -> Iterator[Message]:
+        """Yield the keys of a piece that was typed."""
+        if piece == "\x1b":
+            yield events.Key("escape", "\x1b")
+            return
+        if piece.startswith("\x1b\x1b"):
+            yield events.Key("escape", "\x1b")
+            yield from self._typed(piece[1:])
+            return
+        yield _alt(piece[1])
+        if len(piece) > 2:
+            yield from self.feed(piece[2:])
+
+    # -- sequences ------------------------------------------------------------------------------------------
+
+    def _sequence(self, data: str, at: int) -> Generator[Message, None, int]:
+        """Yield the messages of a sequence; returns where it ends, the end of the data if its rest has to come."""
+        found = _WHOLE.match(data, at)
+        if found is not None:
+            yield from self._whole(found.lastgroup or "", found[found.lastgroup or 0])
+            return found.end()
+        if _PIECE.match(data, at):
+            self._piece = data[at:]
+            self._piece_since = self._clock()
+            return len(data)
+        if broken := _BROKEN.match(data, at):
+            return broken.end()
+        if data[at + 1] == "\x1b":
+            yield events.Key("escape", "\x1b")
+            return at + 1
+        yield from self._with_alt(data[at + 1])
+        return at + 2
+
+    def _with_alt(self, letter: str) -> Iterator[Message]:
+        if letter.isprintable():
+            yield _alt(letter)
+        elif letter == "\r":
+            yield events.Key("alt+enter", None)
+        elif (written := f"\x1b{letter}") in ANSI_SEQUENCES_KEYS:
+            yield from super().feed(written)
+        else:
+            # A control character: the key without Alt.
+            yield from super().feed(letter)
+
+    def _whole(self, kind: str, written: str) -> Iterator[Message]:
+        """Yield the messages of a complete sequence: none for an answer."""
+        match kind:
+            case "paste":
+                self._pasted = []
+                self._paste_told = self._clock()
+            case "meta":
+                yield events.Key(f"alt+{_ARROWS[written[-1]]}", None)
+            case "csi":
+                yield from self._control(written.replace("\x9b", "\x1b["))
+            case "ss3" if written in ANSI_SEQUENCES_KEYS:
+                yield from super().feed(written)
+            case "ss3":
+                yield _alt("O")
+                yield from super().feed(written[2:])
+            case _:
+                if found := _BACKGROUND.fullmatch(written):
+                    # Red, green and blue as hexadecimal numbers of one to four digits.
+                    red, green, blue = (int(part, 16) / int("f" * len(part), 16) for part in found.groups())
+                    yield BackgroundKnown(0.299 * red + 0.587 * green + 0.114 * blue > 0.5)
+
+    def _control(self, written: str) -> Iterator[Message]:
+        if found := _OTHER_KEY.fullmatch(written):
+            modifiers, code = (found[1], found[2]) if found[1] else (found[4], found[3])
+            if modifiers in {"1", "2"} and int(code) <= _LAST_CHARACTER and chr(int(code)).isprintable():
+                # The character that Shift makes; the key is not told apart from it.
+                yield from super().feed(chr(int(code)))
+                return
+            written = f"\x1b[{code};{modifiers}u"
+        if self._is_known(written):
+            yield from super().feed(written)
+
+    def _is_known(self, written: str) -> bool:
+        """Whether Textual makes of it what it is: a key, the mouse, focus, or an answer it asked for."""
+        if written in {FOCUSIN, FOCUSOUT} or written in ANSI_SEQUENCES_KEYS:
+            return True
+        forms = (_re_mouse_event, _re_in_band_window_resize, _re_terminal_mode_response, _re_cursor_position)
+        if any(form.fullmatch(written) for form in forms):
+            return True
+        return _is_key(written) and self._parse_extended_key(written) is not None
+
+    # -- pastes ---------------------------------------------------------------------------------------------
+
+    def _paste(self, data: str, at: int) -> Generator[Message, None, int]:
+        """Take in a part of a paste, whatever is in it; returns where it ends."""
+        assert self._pasted is not None  # noqa: S101 - callers look
+        end = data.find(_PASTE_END, at)
+        if end >= 0:
+            self._pasted.append(data[at:end])
+            text = "".join(self._pasted)
+            self._pasted = None
+            yield events.Paste(text.replace("\0", ""))
+            return end + len(_PASTE_END)
+        # The end may have come in part.
+        tail = next((size for size in range(len(_PASTE_END) - 1, 0, -1) if data.endswith(_PASTE_END[:size])), 0)
+        tail = min(tail, len(data) - at)
+        self._pasted.append(data[at : len(data) - tail])
+        self._piece = data[len(data) - tail :]
+        self._piece_since = self._clock()
+        if self._clock() >= self._paste_told + SLOW_PASTE_SECONDS:
+            self._paste_told = self._clock()
+            yield PasteComing(sum(map(len, self._pasted)))
+        return len(data)
+
+
+def _alt(letter: str) -> events.Key:
+    name = letter if letter.isalnum() else _character_to_key(letter)
+    return events.Key(f"alt+shift+{name.lower()}" if letter.isupper() else f"alt+{name}", letter)
+
+
+def _is_key(written: str) -> bool:
+    """Whether a sequence in the form of kitty's keys names a key and text that exist."""
+    found = _re_extended_key.fullmatch(written)
+    if found is None:
+        return False
+    code, modifiers, text = (*found[1].split(";"), "", "")[:3]
+    if not (modifiers or "1").isdecimal() or not (code or "1").isdecimal():
+        return False
+    if found[2] != "u":
+        return f"{code or 1}{found[2]}" in FUNCTIONAL_KEYS
+    letters = [part for part in (code, *text.split(":")) if part]
+    named = all(part.isdecimal() and int(part) <= _LAST_CHARACTER for part in letters)
+    return named and (int(code or "1") > 0 or bool(text))
