@@ -58,6 +58,14 @@ def test_a_wrong_key_is_one_sentence(place: Place, warm_server: ModelServer) -> 
     assert "sk-of-the-test" not in done.stderr
 
 
+def test_a_first_message_that_failed_leaves_a_session_to_go_on_with(place: Place, warm_server: ModelServer) -> None:
+    warm_server.play(status(401, "Incorrect API key provided"), Turn(text="Here you are."))
+    assert place.run("-p", "write the poem").returncode == 1
+    done = place.run("-c", "-p", "try again")
+    assert done.stdout == "Here you are.\n"
+    assert "write the poem" in str(warm_server.calls[-1].body)
+
+
 def test_a_broken_configuration_is_one_sentence_and_stays_as_it_is(place: Place) -> None:
     path = place.root / "config" / "config.toml"
     path.write_text("model = [", encoding="utf-8")

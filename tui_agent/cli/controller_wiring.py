@@ -83,8 +83,6 @@ class ControllerWiring(AppServices):
         """Returns when the user last pressed a key, in seconds since the epoch."""
         self._background: set[asyncio.Task[None]] = set()
         self._getting_ready: Agent | None = None
-        self.failed = False
-        """Whether the only run of the session failed, so that it is not worth keeping."""
         self.way_back = ""
         """The command that goes on with the session closed last."""
 
@@ -168,7 +166,7 @@ class ControllerWiring(AppServices):
 
     def close_session(self, session: Session) -> None:
         self.way_back = self._wiring.way_back(session)
-        (self._wiring.close_failed if self.failed else self._wiring.close)(session)
+        self._wiring.close(session)
 
     def on_ready(self) -> None:
         """Start the slow parts, once the screen is there."""

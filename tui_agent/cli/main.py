@@ -164,7 +164,6 @@ def _headless(arguments: Namespace) -> int:
                 if arguments.result is not None:
                     code = await run.write_result(arguments.result) or code
             finally:
-                parts.failed = code == ExitCode.FAILED
                 run.keep_outcome(code)
                 await run.controller.close()
             return code

@@ -54,7 +54,7 @@ from tui_agent.resources import prompt
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.layer import make_own_directory
 from tui_agent.session.effort import Effort
-from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, ShellEntry, ToolResultEntry
+from tui_agent.session.entries import EffortChangeEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
@@ -213,20 +213,6 @@ class Wiring:
         session.release()
         if not session.read_only and session.info.entry_count == 0:
             self.store.delete(session.id)
-
-    def close_failed(self, session: Session) -> None:
-        """Let go of a session whose only run failed; it is kept if a model answered, or something was done."""
-        began_here = not (self.arguments.continue_ or self.arguments.resume or self.arguments.fork)
-        # Of all branches: those of a race stand beside the path.
-        entries = session.entries(row.id for row in session.skeleton())
-        if began_here and not any(
-            entry.parts if isinstance(entry, AssistantEntry) else isinstance(entry, ToolResultEntry | ShellEntry)
-            for entry in entries
-        ):
-            session.release()
-            self.store.delete(session.id)
-        else:
-            self.close(session)
 
     def last_session(self) -> str:
         """Return the session last used in this directory (with ``--demo``: the last demo), or raise `StoreError`."""
