@@ -587,14 +587,16 @@ class Sandbox:
             "writes": launch.view.writes.value,
             "grants": grants_row(launch.view.grants),
             "mounts": [(str(mount.place), mount.put.value) for mount in launch.layout.mounts],
-            "rules": await asyncio.to_thread(lines_above, root),
             "ended": ended,
         }
-        ask = partial(self._judge(root).ask, "judge", **request)
-        verdict = verdict_from(await asyncio.to_thread(ask, known=None), root)
+
+        def ask(known: Mapping[str, list[str]] | None) -> dict[str, Any]:
+            return self._judge(root).ask("judge", **request, rules=lines_above(root), known=known)
+
+        verdict = verdict_from(await asyncio.to_thread(ask, None), root)
         if verdict.needs:
             known = await _known_paths(root, verdict.needs)
-            verdict = verdict_from(await asyncio.to_thread(ask, known=known), root)
+            verdict = verdict_from(await asyncio.to_thread(ask, known), root)
         return verdict
 
     async def _apply_changes(self, launch: Launch, recorded: Recorded | None) -> tuple[Grants, list[str]]:

@@ -2,12 +2,15 @@
 
 import subprocess
 from pathlib import Path
+from threading import Event
+
+import pytest
 
 from tests.support.knowledge import write
 from tests.support.processes import git
 from tests.support.races import RacingClient, begin, make_project, racing_agent, runs, state_of, writes
 from tests.support.scripted_client import Reply, call
-from tui_agent.agent.race.copies import MAX_COPIED_IGNORED
+from tui_agent.agent.race.copies import MAX_COPIED_IGNORED, GivenUpError, make_copy
 from tui_agent.agent.race.race import compare
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.settings import SandboxSettings
@@ -92,3 +95,14 @@ async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path)
     assert key not in "".join(seen)
     await race.finish(None)
     await harness.agent.aclose()
+
+
+def test_a_copy_that_is_no_longer_wanted_is_not_finished(tmp_path: Path) -> None:
+    project, given_up = tmp_path / "project", Event()
+    for name in ("a", "b"):
+        (project / name).mkdir(parents=True)
+        (project / name / "file.py").write_text("one\n")
+    given_up.set()
+    with pytest.raises(GivenUpError):
+        make_copy(project, ["a/file.py", "b/file.py"], tmp_path / "home", "1", may_link=False, given_up=given_up)
+    assert not list((tmp_path / "home").rglob("*.py"))

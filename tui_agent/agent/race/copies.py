@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from pathlib import Path
+from threading import Event
 
 from tui_agent.agent.checkpoints.manifest import CACHES
 from tui_agent.files.descriptors import remove_tree
@@ -58,8 +59,14 @@ class Copy:
         return self.root / path.relative_to(self.project) if path.is_relative_to(self.project) else path
 
 
-def make_copy(project: Path, names: Iterable[str], home: Path, name: str, *, may_link: bool) -> Copy:
-    """Copy a project into ``home/name``; raises OSError.
+class GivenUpError(OSError):
+    """The copy is no longer wanted."""
+
+
+def make_copy(
+    project: Path, names: Iterable[str], home: Path, name: str, *, may_link: bool, given_up: Event | None = None
+) -> Copy:
+    """Copy a project into ``home/name``; raises OSError, GivenUpError soon after ``given_up`` is set.
 
     ``names`` are the files that are not ignored; tracked files are added. ``may_link``: nothing can be written through
     a link out of the copy.
@@ -75,13 +82,16 @@ def make_copy(project: Path, names: Iterable[str], home: Path, name: str, *, may
             original.symlink_to(project)
     tracked = run_git(project, "ls-files", "-z") or b""
     listed = {*names, *map(os.fsdecode, filter(None, tracked.split(b"\0")))}
-    work = _Walk(project, root, listed, original, may_link=may_link)
+    given_up = given_up or Event()
+    work = _Walk(project, root, listed, original, may_link=may_link, given_up=given_up)
     work.directory("")
     files = work.files
     batches = [files[at : at + _BATCH] for at in range(0, len(files), _BATCH)]
     shares = bool(files) and _shares_blocks(*files[0][:2])
 
     def copy(batch: list[tuple[str, str, os.stat_result]]) -> None:
+        if given_up.is_set():
+            raise GivenUpError
         for source, target, state in batch:
             with contextlib.suppress(FileNotFoundError, PermissionError):  # it went meanwhile, or nobody may read it
                 _copy_file(source, target, state, shares=shares)
@@ -172,7 +182,10 @@ def remove_home(home: Path) -> None:
 class _Walk:
     """Goes through a project once: makes directories and links, and lists the files to be copied."""
 
-    def __init__(self, project: Path, root: Path, listed: set[str], original: Path, *, may_link: bool) -> None:
+    def __init__(
+        self, project: Path, root: Path, listed: set[str], original: Path, *, may_link: bool, given_up: Event
+    ) -> None:
+        self._given_up = given_up
         self._project, self._root = str(project), str(root)
         self._listed = listed
         self._directories = {parent for name in listed for parent in _parents(name)}
@@ -183,6 +196,8 @@ class _Walk:
 
     def directory(self, name: str, *, ignored: bool = False) -> None:
         """Add a directory of the project: all but caches where the whole of it is ``ignored``."""
+        if self._given_up.is_set():
+            raise GivenUpError
         with os.scandir(f"{self._project}/{name}") as rows:
             for row in rows:
                 below = f"{name}{row.name}"

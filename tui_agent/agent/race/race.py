@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui_agent.agent.checkpoints.plan import RestorePlan
@@ -360,7 +361,13 @@ class Race:
         names = await asyncio.shield(self._listing)
         sandbox = main.ports.sandbox
         contained = sandbox is not None and await asyncio.to_thread(lambda: sandbox.active)
-        copy = await asyncio.to_thread(make_copy, main.ports.project, names, home, str(number), may_link=contained)
+        given_up = Event()
+        try:
+            copy = await asyncio.to_thread(
+                make_copy, main.ports.project, names, home, str(number), may_link=contained, given_up=given_up
+            )
+        finally:
+            given_up.set()  # the thread goes on where this is cancelled
         if self._plan:
             keeping = main.ports.checkpoints
             assert keeping is not None  # noqa: S101 - a race needs it
