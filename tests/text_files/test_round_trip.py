@@ -56,6 +56,7 @@ async def changed(data: bytes, new: str) -> tuple[bytes, list[str], str]:
 @settings(max_examples=examples(150), deadline=None)
 @example(before=b'first = 1\nsecond = "Zo\xc3\xa9"\nraw \xff\n', after=b"\n", new="Zoé")
 @example(before="price = “5 €”\n".encode("cp1252"), after=b"", new="“6 €”")
+@example(before=b"", after=b"\x85\x85\x85\x85", new="é")
 @given(before=BYTES, after=BYTES, new=NEW)
 def test_bytes_outside_an_edit_are_as_they_were(before: bytes, after: bytes, new: str) -> None:
     data = before + MARK.encode() + after

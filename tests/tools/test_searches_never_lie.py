@@ -64,6 +64,7 @@ async def looked_for(name: str, folder: str) -> tuple[str, str, str]:
 @example(name=" leading", folder="")
 @example(name="~root", folder="")
 @example(name="!not", folder="src")
+@example(name="!*", folder="[id]")
 @given(name=NAMES.filter(usable), folder=st.sampled_from(["", "[id]", "(group)", "{x}", "a b"]))
 def test_a_name_on_disk_is_found_by_that_name(name: str, folder: str) -> None:
     read, by_path, by_name = asyncio.run(looked_for(name, folder))

@@ -65,7 +65,7 @@ class TextFile:
         found = detect(data, declared=self.charset)
         if found is None:
             return False
-        return bool(encoding.bom) or encoding == UTF_8 or found.decode(data) == text
+        return bool(encoding.bom) or found == encoding or found.decode(data) == text
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ class Scope:
     matcher: re.Pattern[str] | None = None
     alike: re.Pattern[str] | None = None
     excludes: bool = False
+    written: str = ""
+    """The glob as it was given."""
 
     @property
     def directory(self) -> Path:
@@ -39,6 +41,8 @@ class Scope:
         return None if is_directory(self.location.real) else self.location.real.name
 
     def takes(self, path: str) -> bool:
+        if self.excludes and folded(path.rpartition("/")[2]).strip() == folded(self.written).strip():
+            return True  # A name that begins with the sign for what is left out.
         return self.matcher is None or self._matches(path) != self.excludes
 
     def shown(self, path: str) -> str:
@@ -88,6 +92,7 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
         matcher=_any_of(wanted),
         alike=_any_of([folded(part) for part in wanted]),
         excludes=excludes,
+        written=glob.strip(),
     )
 
 
