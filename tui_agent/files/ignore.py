@@ -15,8 +15,8 @@ from tui_agent.text_files.encodings import user_text
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-MAX_BYTES = 1_000_000
-"""Bytes of an ignore file that count."""
+MAX_BYTES = 100_000
+"""Bytes of an ignore file that count: its patterns are compiled one by one."""
 _IGNORE_FILES = (".gitignore", ".ignore")
 
 

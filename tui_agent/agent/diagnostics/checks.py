@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
+from tui_agent.files.inside import read_file
 from tui_agent.files.secret_files import shown_quote
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.path_checks import is_file
@@ -120,7 +121,8 @@ def _holds(path: Path, text: str) -> bool:
     if not is_file(path):
         return False
     try:
-        return not text or (path.stat().st_size < _MAX_MARKER_BYTES and text in user_text(path.read_bytes()))
+        # A link may lead to what never ends, such as /proc/kmsg.
+        return not text or text in user_text(read_file(path, _MAX_MARKER_BYTES)[0])
     except OSError:
         return False
 
