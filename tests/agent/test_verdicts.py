@@ -169,3 +169,17 @@ def test_no_text_of_ours_can_come_back_as_a_call(source: object) -> None:
         found = read_text_calls(piece, tools, lambda _tool, _arguments: "")
         assert found is None or not found.calls, piece
     assert not find_repeated_calls(f"{text}\n" * 4, tools), "no row of it names a tool as a call does"
+
+
+@pytest.mark.parametrize("lacking", [1, 2])
+def test_a_written_call_without_its_last_brackets_is_put_right(lacking: int) -> None:
+    """As a model of half a billion parameters wrote it; the server said that it stopped, not that it was cut."""
+    edits = [{"old": 'a \\ - "b"', "new": "a + b", "all": True}]
+    whole = json.dumps({"name": "edit", "arguments": {"path": "calc.py", "edits": edits}})
+    tools = {tool.name: tool.schema() for tool in builtin_tools()}
+    found = read_text_calls(whole[:-lacking], tools, lambda _tool, _arguments: "")
+    assert found is not None
+    assert [json.loads(call.arguments) for call in found.calls] == [{"path": "calc.py", "edits": edits}]
+    for cut in (whole[:-8], whole[:40], whole[:-2] + "]"):
+        broken = read_text_calls(cut, tools, lambda _tool, _arguments: "")
+        assert broken is None or not broken.calls

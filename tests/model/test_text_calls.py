@@ -113,7 +113,7 @@ def test_parameters_have_the_types_of_the_schema_and_their_lines():
     ("text", "problem"),
     [
         ('<tool_call>\n{"name": "read", "arguments": {"path": calc.py}}\n</tool_call>', "JSON"),
-        ('{"name": "read", "arguments": {"path": "calc.py"}', "JSON"),
+        ('{"name": "read", "arguments": {"path": calc.py}}', "JSON"),
         ('<tool_call>{"name": "read_file", "arguments": {"path": "a"}}</tool_call>', "no tool read_file"),
         ('{"name": "read", "arguments": {"lines": 3}}', "path"),
         ("[TOOL_CALLS]read{path: 1}", "JSON"),

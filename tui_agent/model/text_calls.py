@@ -41,6 +41,8 @@ _PARAMETER = LazyPattern(
 _MISTRAL = LazyPattern(r"\s*\[TOOL_CALLS\]\s*(?:([\w.:-]+)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(?=\{))?")
 _NAMED = LazyPattern(r"[{\[\s]*['\"](?:name|function|tool)['\"]\s*:\s*['\"]([\w.:-]+)['\"]")
 
+_MAX_FORGOTTEN = 2
+"""Closing brackets at the end of a call that are put there if they lack."""
 _NAMES = ("name", "tool", "tool_name", "function")
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _BESIDE = {*_NAMES, *_ARGUMENTS, "id", "type"}
@@ -234,8 +236,14 @@ class _Scanner:
         try:
             value, self._at = _DECODER.raw_decode(self._text, self._at)
         except (ValueError, RecursionError) as error:
-            value = self._literal(error)
+            whole = _with_closers(self._text[self._at :])
+            value = self._literal(error) if whole is None else self._completed(whole)
         return value
+
+    def _completed(self, whole: str) -> Any:
+        """Return the value of the rest of the text, whose last brackets were forgotten."""
+        self._at = len(self._text)
+        return loads(whole, strict=False)
 
     def _literal(self, error: Exception) -> Any:
         """Return a value in Python's notation, which takes the rest of the text."""
@@ -275,6 +283,31 @@ class _Scanner:
 
 
 _DECODER = json.JSONDecoder(strict=False)
+
+
+def _with_closers(text: str) -> str | None:
+    """Return a JSON text with the brackets that small models forget at its end; None where more than those lack."""
+    wanted: list[str] = []
+    is_string = False
+    is_escaped = False
+    for letter in text:
+        if is_string:
+            is_string = is_escaped or letter != '"'
+            is_escaped = letter == "\\" and not is_escaped
+        elif letter == '"':
+            is_string = True
+        elif letter in "{[":
+            wanted.append("}" if letter == "{" else "]")
+        elif letter in "}]" and (not wanted or wanted.pop() != letter):
+            return None
+    if is_string or not 0 < len(wanted) <= _MAX_FORGOTTEN:
+        return None
+    whole = text.rstrip() + "".join(reversed(wanted))
+    try:
+        loads(whole, strict=False)
+    except ValueError:
+        return None
+    return whole
 
 
 def _object(value: Any) -> str:
