@@ -3,11 +3,16 @@
 ``python -m scripts.random_use --seed 1 --minutes 5``: keys, clicks, resizes, bursts and pastes; the same seed does the
 same. Broken is: the program ends by itself, is not redrawn within a second, does not end on ctrl+q, a traceback or an
 internal error on the screen or in the log. Where it is slow, the stacks of all its threads are in the report.
+
+Now and then a sentence is typed into the conversation, after a click, a search, a page, a box or in a question. Broken
+is, too: a word of it is neither in the prompt, nor sent, nor the answer to a question on the screen; a request that
+nobody asked for.
 """
 
 import argparse
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -36,6 +41,13 @@ END_SECONDS = 3.0
 """How long the program is waited for after each key that may end it."""
 MOST_PROBLEMS = 20
 """After so many it is known that something is broken."""
+
+WRITING_SECONDS = 15.0
+"""How long a sentence may take from the keys to the screen or the provider; a loaded machine is slow."""
+MAIN = "Compact ]"
+"""Words of the main screen that no other page has."""
+QUESTION = re.compile(r"\b[a-z1-9]  (?:yes|no|always|run|go|the|keep)\b", re.IGNORECASE)
+"""An answer of a question with its key."""
 
 STARTER = """
 import faulthandler, signal, sys
@@ -160,6 +172,10 @@ PASTES = ("one line", "many\nlines\n" * 300, ODD, "x" * 60_000, "/tree", "")
 SIZES = ((80, 24), (200, 50), (40, 12), (10, 3), (120, 30), (60, 8), (100, 60))
 
 
+FIRST_WORDS = "yes no now so ok just keep run undo summary back next show edit go jump open".split()  # noqa: SIM905 - a list of words is read as words
+"""Words whose first letters do something to a block, in a page or in a question."""
+
+
 class EndedError(Exception):
     """The program is not there any more."""
 
@@ -186,6 +202,8 @@ class Driver:
         self.actions = 0
         self.starts = 0
         self._read_log = 0
+        self.sentences = 0
+        self._server: ModelServer | None = None
         project = self.place.project
         (project / "big.txt").write_text("".join(f"line {n}\n" for n in range(20_000)))
         (project / "long.json").write_text("x," * 300_000)
@@ -195,6 +213,7 @@ class Driver:
         provider = Provider(random.Random(self.chance.random()))
         with ModelServer() as server:
             server.play_function(provider)
+            self._server = server
             self.place.configure(server.openai_url)
             until = time.monotonic() + seconds
             while time.monotonic() < until and len(self.problems) < MOST_PROBLEMS:
@@ -248,6 +267,7 @@ class Driver:
             self._resize: 4,
             self._paste: 3,
             self._calm: 6,
+            self._write: 14,
         }
         self.chance.choices(list(kinds), list(kinds.values()))[0]()
         self._terminal.read_for(self.chance.choice([0.0, 0.0, 0.02, 0.1, 0.4]))
@@ -292,6 +312,107 @@ class Driver:
             self._send("\x1b")
             self._terminal.read_for(0.1)
         self._terminal.read_for(self.chance.random() * 3)
+
+    # -- writing ----------------------------------------------------------------------------------------------
+
+    def _write(self) -> None:
+        """Go to the conversation, do something there, and write a sentence: none of it is lost."""
+        self._calm()
+        if not self._is_writable():
+            return
+        distractions = (
+            self._click_somewhere,
+            self._find_and_back,
+            self._read_and_back,
+            self._box_and_back,
+            lambda: None,
+        )
+        self.chance.choice(distractions)()
+        if not self._is_writable():
+            return
+        self._send("\x15" * self.chance.choice([0, 4]))
+        self._terminal.read_for(0.3)
+        before, idle = self._terminal.text, self._is_idle()
+        asked = len(self._calls())
+        self.sentences += 1
+        sentence = f"{self.chance.choice(FIRST_WORDS)} word{self.sentences} and more{self.sentences}"
+        self._type_sentence(sentence)
+        if not self._arrives(sentence, before):
+            self._report(
+                "words are lost", f"“{sentence}” was typed. Before:\n{before}\nAfter:\n{self._terminal.framed()}"
+            )
+        elif idle and len(self._calls()) > asked and self._is_idle():
+            self._report(
+                "a request that nobody asked for", f"{self._calls()[-1].json}\n{self._terminal.framed()}"[:4_000]
+            )
+        elif self.chance.random() < 0.4:
+            self._send("\r")
+            if not self._arrives(sentence, before):
+                self._report("a message is lost", f"“{sentence}” was sent.\n{self._terminal.framed()}")
+
+    def _click_somewhere(self) -> None:
+        for _ in range(self.chance.choice([1, 1, 2, 3])):
+            self._send(self._a_click())
+            self._terminal.read_for(0.2)
+
+    def _find_and_back(self) -> None:
+        self._send("\x06")
+        self._terminal.read_for(0.2)
+        self._send(self.chance.choice(["line", "a", "line\r", "line\rn"]))
+        self._terminal.read_for(0.3)
+        self._send("\x1b")
+        self._terminal.read_for(0.2)
+
+    def _read_and_back(self) -> None:
+        """Go into the conversation by Tab, move there, perhaps open something, and come back."""
+        self._send("\t")
+        self._send(self.chance.choice(["k", "kk", "k\x1b[5~", "ko", "k ", "N", ""]))
+        self._terminal.read_for(0.3)
+        for _ in range(2):
+            self._send("\x1b")
+            self._terminal.read_for(0.3)
+
+    def _box_and_back(self) -> None:
+        """Open a box or a page by its key, and leave it."""
+        self._press(self.chance.choice(["ctrl+g", "ctrl+t", "ctrl+s", "ctrl+r", "ctrl+p"]))
+        self._terminal.read_for(0.5)
+        self._send("\x1b")
+        self._terminal.read_for(0.3)
+
+    def _type_sentence(self, sentence: str) -> None:
+        pace = self.chance.choice([0.0, 0.0, 0.05, 0.3])
+        self._note(f"writes “{sentence}” at {pace} s a key")
+        for part in [sentence] if not pace else [*sentence[:6], sentence[6:]]:
+            self._terminal.type(part)
+            self._terminal.read_for(pace)
+
+    def _arrives(self, sentence: str, before: str) -> bool:
+        """Whether a sentence comes to the prompt or the provider; its first key may have answered a question."""
+        wanted = [_letters(sentence)]
+        if QUESTION.search(before):
+            wanted.append(wanted[0][1:])
+        until = time.monotonic() + WRITING_SECONDS
+        while time.monotonic() < until:
+            said = _letters(self._terminal.text) + "".join(_letters(str(call.json)) for call in self._calls()[-6:])
+            if any(text in said for text in wanted):
+                return True
+            self._terminal.read_for(0.2)
+            self._process()
+        return False
+
+    def _calls(self) -> list[Recorded]:
+        return self._server.calls if self._server is not None else []
+
+    def _is_writable(self) -> bool:
+        """Whether the conversation is on the screen and takes messages."""
+        self._terminal.read_for(0.3)
+        text = self._terminal.text.lower()
+        return MAIN.lower() in text and "read only" not in text and self._size[0] >= 40 and self._size[1] >= 12
+
+    def _is_idle(self) -> bool:
+        return "interrupt" not in self._terminal.text
+
+    # -- keys and clicks --------------------------------------------------------------------------------------
 
     def _a_key(self) -> str:
         return self.chance.choice(KEYS) if self.chance.random() < 0.9 else self.chance.choice(FUNCTION_KEYS)
@@ -393,6 +514,11 @@ class Driver:
         print(f"\n== {what}\n{self.problems[-1].details}", flush=True)
 
 
+def _letters(text: str) -> str:
+    """Return letters and digits alone: lines are broken, and drawn with bars beside them."""
+    return "".join(filter(str.isalnum, text))
+
+
 def main(given: Sequence[str] | None = None) -> int:
     """Use the program at random; 1 when something broke."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -406,7 +532,7 @@ def main(given: Sequence[str] | None = None) -> int:
         finally:
             driver.place.close()
     print(
-        f"seed {arguments.seed}: {driver.actions} actions in {driver.starts} starts, "
+        f"seed {arguments.seed}: {driver.actions} actions in {driver.starts} starts, {driver.sentences} sentences, "
         f"slowest redraw {driver.slowest:.2f} s of processor time, {len(driver.problems)} problems"
     )
     return 1 if driver.problems else 0

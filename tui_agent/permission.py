@@ -65,6 +65,11 @@ class PermissionNeed:
     """Other spellings; a rule against one of them is meant against this."""
 
 
+CHANGES_A_FILE: Final = "it changes a file"
+HOLDS_SECRETS: Final = "usually holds secrets"
+"""Reasons to ask whose question says as much."""
+
+
 def rule_path(path: Path, project: Path) -> str:
     """Return a path as rules know it: relative to the project inside of it."""
     return path.relative_to(project).as_posix() if path.is_relative_to(project) else path.as_posix()

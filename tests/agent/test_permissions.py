@@ -207,7 +207,7 @@ def test_the_reason_of_a_chain_names_every_command() -> None:
 
     commit = command("git commit -m x", changes=("repository",), sandboxed=True)
     fetch, shell = command("curl https://example.com/x", sandboxed=True), command("sh", sandboxed=True)
-    assert reasons(commit, fetch, shell) == "git commit wants to change the repository"
+    assert reasons(commit, fetch, shell) == "changes the git repository (git commit)"
     removal, listing = command("rm -rf build"), command("ls", harmless=True)
     assert reasons(listing, removal, command("sh"), removal) == "it runs rm, and it runs sh"
 

@@ -18,6 +18,7 @@ from tui_agent.agent.checkpoints import manifest, plan, recorder
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.checkpoints.restoring import ChangeAmount
 from tui_agent.agent.events import Notice
+from tui_agent.app.moves import files_told
 from tui_agent.session.entries import CheckpointEntry
 from tui_agent.session.errors import StoreError
 
@@ -160,12 +161,11 @@ async def test_what_the_user_changed_since_stays(tmp_path: Path, project: Path) 
     wanted = await harness.agent.files.plan(None)
     assert {step.path: step.what for step in wanted.steps} == {"new.py": "delete", "run.sh": "change"}
     assert wanted.conflicts == (plan.Conflict("a.py", plan.CHANGED_SINCE),)
-    await restore(harness, None)
+    done = await restore(harness, None)
     assert (project / "a.py").read_text() == "mine\n"
     assert (project / "other.py").read_text() == "mine too\n"
     assert not (project / "new.py").exists()
-    told = harness.of(Notice)[-1]
-    assert told.message == "Restored 2 files. 1 file as before: a.py (changed since)."
+    assert files_told(wanted, done) == "new.py deleted, run.sh restored, a.py stays (changed since)"
 
 
 async def test_a_command_that_only_reads_is_not_watched(
@@ -289,8 +289,11 @@ async def test_more_changes_than_are_read_are_counted_and_told_after_restoring(
     await harness.say("do it")
     (entry,) = checkpoints(harness)
     assert (len(entry.files), entry.omitted) == (3, 2)
-    await restore(harness, None)
-    assert harness.notices() == ["Restored 3 files. 2 more files changed and stay: there were too many to keep."]
+    wanted = await harness.agent.files.plan(None)
+    done = await restore(harness, None)
+    assert files_told(wanted, done) == (
+        "n1, n2 and n3 deleted, 2 more files changed and stay: there were too many to keep"
+    )
 
 
 async def test_an_edit_during_a_command_in_an_empty_project_is_recorded_once(tmp_path: Path) -> None:

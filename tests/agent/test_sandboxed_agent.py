@@ -127,9 +127,7 @@ async def test_a_command_that_wanted_to_change_files_runs_again_when_it_may(tmp_
     await harness.say("go")
     (request,) = requests(harness)
     assert request.again
-    assert request.reason == (
-        "echo run wants to change files of the project, and echo o wants to change files of the project"
-    )
+    assert request.reason == ("changes files of the project (echo run, echo o)")
     assert (tmp_path / "project" / "README.md").read_text() == "Read.\nrun\n"
     assert harness.results()[0].status is ToolStatus.COMPLETED
 
@@ -150,7 +148,7 @@ async def test_a_commit_asks_before_it_runs_and_names_the_repository(tmp_path: P
     await harness.say("go")
     (request,) = requests(harness)
     assert not request.again
-    assert request.reason == "git commit wants to change the repository"
+    assert request.reason == "changes the git repository (git commit)"
     assert request.rules == ("allow bash: git commit *",)
     assert harness.results()[0].status is ToolStatus.DENIED
 
@@ -239,9 +237,9 @@ async def test_a_page_whose_address_the_user_wrote_is_fetched_unasked(tmp_path: 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("sed -i s/Read/Write/ README.md", "sed wants to change files of the project"),
+        ("sed -i s/Read/Write/ README.md", "changes files of the project (sed)"),
         ("cat .env", ".env usually holds secrets"),
-        ("git commit --allow-empty -m x", "git commit wants to change the repository"),
+        ("git commit --allow-empty -m x", "changes the git repository (git commit)"),
         ("curl -sSf http://example.org/", "it wants to reach example.org on the network"),
     ],
 )

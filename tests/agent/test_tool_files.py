@@ -230,7 +230,7 @@ async def test_what_it_changes_in_the_project_is_asked_for_and_can_be_declared(s
     stage.write(body)
     refused = await stage.call("note", {"text": "x"})
     assert not (stage.project / "n.txt").exists()
-    assert "note wants to change files of the project" in asked(stage)[0].reason
+    assert "note changes files of the project" in asked(stage)[0].reason
     assert asked(stage)[0].again
     assert "did not allow" in refused.output
 

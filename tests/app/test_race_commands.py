@@ -31,7 +31,7 @@ class Told(Frontend):
 
     async def ask(self, question: Choice) -> str:  # type: ignore[override]
         self.words.append(question.details)
-        return question.answers[-1][0] if "changed in between" in question.question else question.answers[0][0]
+        return question.answers[0][0]
 
 
 async def controller_of(harness: Harness) -> Controller:

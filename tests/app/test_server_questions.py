@@ -45,7 +45,7 @@ class Person:
 
 
 async def test_a_form_is_asked_field_by_field():
-    person = Person("accept", "Ann", "many", "3", "q", "\0skip")
+    person = Person("y", "Ann", "many", "3", "q", "\0skip")
     answer = await ask(person, FORM)
     assert answer == Answer("accept", {"name": "Ann", "guests": 3, "room": "q"})
     assert person.said == ["Guests has to be a whole number."]
@@ -59,14 +59,14 @@ async def test_a_form_is_asked_field_by_field():
 
 
 @pytest.mark.parametrize(
-    ("answers", "action"), [([None], "cancel"), (["decline"], "decline"), (["accept", "Ann", None], "cancel")]
+    ("answers", "action"), [([None], "cancel"), (["n"], "decline"), (["y", "Ann", None], "cancel")]
 )
 async def test_going_back_is_a_cancel_and_declining_is_said(answers, action):
     assert await ask(Person(*answers), FORM) == Answer(action)
 
 
 async def test_a_page_is_named_with_its_address():
-    person = Person("accept")
+    person = Person("y")
     assert (await ask(person, ServerLink("inn", "Pay.", "https://pay.example/1"))).action == "accept"
     assert person.asked[0].details == "https://pay.example/1"
     assert person.said == ["Open https://pay.example/1"]

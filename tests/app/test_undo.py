@@ -9,13 +9,16 @@ import pytest
 
 from tests.app.test_race_commands import Told, controller_of, do
 from tests.support.agents import Harness, make_agent
+from tests.support.processes import git
 from tests.support.races import ALLOW, runs, writes
 from tests.support.real_stage import SUMMARY
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.thoroughness import NIGHTLY
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.app.controller import Controller
-from tui_agent.app.rewind_commands import carry_out, put_files_back
+from tui_agent.app.frontend import Choice
+from tui_agent.app.moves import carry_out
+from tui_agent.app.rewind_commands import put_files_back
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.session import entries
@@ -27,6 +30,7 @@ from tui_agent.tools.task import TaskTool
 
 STEPS = 10_000 if NIGHTLY else 160
 IN_A_SESSION = 80
+AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@b")
 EXPLORER = AgentSpec("explore", "finds and reads", prompt="You explore.", tools=("read", "ls"))
 EXPLORE = Call("task", '{"agent": "explore", "task": "Look around."}')
 GO_ON = Call("task", '{"agent": "explore", "task": "Look around.", "context": "conversation"}')
@@ -217,8 +221,7 @@ class Actor:
         said = [entry for entry in self.session.path() if isinstance(entry, entries.UserEntry) and not entry.synthetic]
         if said:
             message = self.choose.choice(said)
-            plan = await self.agent.files.plan(message.parent_id)
-            await put_files_back(self.controller, self.agent, plan, message)
+            await put_files_back(self.controller, self.agent, message)
 
 
 async def actor_at(root: Path, seed: int) -> Actor:
@@ -248,7 +251,8 @@ async def test_a_turn_that_was_summarised_in_itself_is_undone_and_not_the_one_of
     assert help_text["undo"] == "undo: edit of the context: pin #2"
     assert await do(controller, "undo")
     assert await do(controller, "undo")
-    assert "Undone: turn “fix the bug”. /redo brings it back." in actor.controller.frontend.words  # type: ignore[attr-defined]
+    said = "Undone: turn “fix the bug”, f0.txt deleted · /redo brings it back"
+    assert said in actor.controller.frontend.words  # type: ignore[attr-defined]
     assert [entry.kind for entry in actor.session.path()][-1] == "context_edit"
     assert {row.name: row.help for row in controller.commands}["redo"] == "redo: turn “fix the bug”"
     assert await do(controller, "redo")
@@ -256,7 +260,7 @@ async def test_a_turn_that_was_summarised_in_itself_is_undone_and_not_the_one_of
     assert actor.session.leaf == before
     await actor.race()
     assert await do(controller, "undo")
-    assert actor.told == "Undone: race “Race.”. /redo brings it back."
+    assert actor.told == "Undone: race “Race.”, f1.txt deleted · /redo brings it back"
     await controller.close()
 
 
@@ -274,4 +278,80 @@ async def test_any_sequence_is_undone_to_the_bare_head_and_redone(tmp_path: Path
     await actor.undo()
     for _ in range(done):
         await actor.redo()
+    await actor.controller.close()
+
+
+class Asked(Told):
+    """A frontend that keeps what it was asked, and answers as it is told."""
+
+    def __init__(self, answer: str) -> None:
+        super().__init__()
+        self.answer = answer
+        self.asked: list[Choice] = []
+
+    async def ask(self, question: Choice) -> str:  # type: ignore[override]
+        self.asked.append(question)
+        return self.answer
+
+
+async def worked_at(root: Path, answer: str, *calls: Call) -> tuple[Actor, Asked]:
+    """Return a session in which one turn made some calls."""
+    actor = await actor_at(root, 0)
+    frontend = Asked(answer)
+    actor.controller.frontend = frontend
+    actor.next_turn = [Reply("Now this.", calls)]
+    actor.controller.outbox.submit("fix the cart")
+    await actor.harness.ended()
+    await actor.agent.files.settle()
+    return actor, frontend
+
+
+@pytest.mark.parametrize("edited", [(), ("a.txt",), ("b.txt",), ("a.txt", "b.txt"), ("new.txt", "a.txt")])
+@pytest.mark.parametrize("answer", ["y", "c", "n"])
+async def test_undo_asks_only_about_files_that_somebody_else_changed(
+    tmp_path: Path, edited: tuple[str, ...], answer: str
+) -> None:
+    calls = (writes("a.txt", "one\n"), writes("b.txt", "two\n"), writes("new.txt", "three\n"))
+    actor, frontend = await worked_at(tmp_path, answer, *calls)
+    after = actor.state()
+    for name in edited:
+        (actor.project / name).write_text("mine\n")
+    assert await do(actor.controller, "undo")
+    left = {path.name for path in actor.project.glob("*.txt")}
+    if not edited:
+        assert frontend.asked == []
+        assert left == set()
+        told = "Undone: turn “fix the cart”, a.txt, b.txt and new.txt deleted · /redo brings it back"
+        assert frontend.words[0] == told
+    else:
+        (question,) = frontend.asked
+        assert all(name in question.question for name in edited)
+        assert {file.path for file in question.files} == set(edited)
+        assert all("+mine" in file.diff for file in question.files)
+        assert left == (set(edited) if answer == "y" else {"a.txt", "b.txt", "new.txt"})
+        assert (actor.state()[0] == after[0]) is (answer == "n"), "no is no move"
+    assert all((actor.project / name).read_text() == "mine\n" for name in edited)
+    if answer != "n" or not edited:
+        assert await do(actor.controller, "redo")
+        assert len(frontend.asked) == min(1, len(edited)), "a change that one knows of is asked about once"
+    assert actor.state()[0] == after[0]
+    kept = {path.name: path.read_text() for path in actor.project.glob("*.txt")}
+    written = {"a.txt": "one\n", "b.txt": "two\n", "new.txt": "three\n"}
+    assert kept == written | dict.fromkeys(edited, "mine\n")
+    await actor.controller.close()
+
+
+async def test_undo_says_that_a_commit_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    git(project, "init", "-q")
+    with monkeypatch.context() as earlier:
+        earlier.setenv("GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z")
+        git(project, "commit", "-q", "--allow-empty", "-m", "first")
+    commit = f"git add . && git {' '.join(AUTHOR)} commit -q -m work"
+    actor, frontend = await worked_at(tmp_path, "y", writes("a.txt", "one\n"), runs(commit))
+    name = git(actor.project, "rev-parse", "--short=7", "HEAD").strip()
+    assert await do(actor.controller, "undo")
+    said = f"Undone: turn “fix the cart”, a.txt deleted, the commit {name} stays · /redo brings it back"
+    assert frontend.words[0] == said
     await actor.controller.close()

@@ -59,7 +59,7 @@ def test_a_newcomer_can_follow_the_tour_to_its_end(own_place: Place, size: tuple
     terminal.wait_for("Next: go")
     assert "item.price * item.quantity for item in self.items" in cart.read_text(encoding="utf-8")
     ask(terminal, "go round in circles")
-    terminal.wait_for("Go on repeating this call?")
+    terminal.wait_for("It repeats itself. Run it again?")
     terminal.wait_for("3 no, it should try something else")
     terminal.press("3")
     terminal.wait_for("Next: fill")

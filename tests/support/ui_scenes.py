@@ -154,7 +154,7 @@ async def _effort(stage: Stage, pilot: Any) -> None:
 
 
 async def _welcome(stage: Stage, pilot: Any) -> None:
-    await until(lambda: len(stage.app.screen_stack) == 2, pilot)
+    await until(lambda: stage.view.question.display, pilot)
 
 
 async def _run(stage: Stage, pilot: Any, name: str) -> None:

@@ -95,4 +95,4 @@ async def test_the_way_back_is_in_sight_on_a_narrow_screen(stage: Stage) -> None
         await pilot.press("ctrl+f", *"views")
         await until(lambda: "esc back" in screen_text(stage), pilot)
         await pilot.press("escape", "tab", "k")
-        await until(lambda: "esc prompt" in screen_text(stage), pilot)
+        await until(lambda: "esc back" in screen_text(stage), pilot)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.login_server import KEY as LOGIN_KEY
 from tests.support.login_server import LoginServer, browse
-from tests.support.ui_app import Stage, make_stage, screen_text, send, until, write
+from tests.support.ui_app import Stage, make_stage, press, screen_text, send, until, write
 from tui_agent.app.logins import LoginRow
 from tui_agent.app.services import FirstView, OpenRequest
 from tui_agent.model.discovery import Trial
@@ -152,13 +152,13 @@ async def test_a_first_start_begins_with_it_and_ends_with_a_model(tmp_path: Path
     logins = FakeLogins(GOOD)
     stage = make_stage(tmp_path, logins=logins, start=FirstView(screen="welcome"))
     async with stage.run((80, 24)) as pilot:
-        await shown(stage, pilot, ChoiceScreen)
+        await until(lambda: "l  log in" in screen_text(stage), pilot)
         stage.agent.change_model("")
-        await pilot.press("l")
+        await pilot.press("tab", "l")
         await shown(stage, pilot, PickScreen)
         await pilot.press("escape")
-        await shown(stage, pilot, ChoiceScreen)
-        await pilot.press("enter")
+        await until(lambda: "l  log in" in screen_text(stage), pilot)
+        await pilot.press("tab", "l")
         await shown(stage, pilot, PickScreen)
         await send(pilot, "groq")
         await enter_key(stage, pilot, KEY)
@@ -171,9 +171,23 @@ async def test_a_first_start_begins_with_it_and_ends_with_a_model(tmp_path: Path
 async def test_the_demo_is_one_key_away(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, logins=FakeLogins(), start=FirstView(screen="welcome"))
     async with stage.run() as pilot:
-        await shown(stage, pilot, ChoiceScreen)
-        await pilot.press("d")
+        await until(lambda: "d  start the demo" in screen_text(stage), pilot)
+        await pilot.press("enter")
         await until(lambda: stage.requests[-1] == OpenRequest(demo=True), pilot)
+
+
+@pytest.mark.parametrize("text", ["hello", "look at this", "list the files", "do it", "so what", "1 thing"])
+async def test_first_words_are_a_message_and_no_choice(tmp_path: Path, text: str) -> None:
+    stage = make_stage(tmp_path, logins=FakeLogins(), start=FirstView(screen="welcome"))
+    async with stage.run() as pilot:
+        await until(lambda: "d  start the demo" in screen_text(stage), pilot)
+        stage.agent.change_model("")
+        await pilot.press(*(character if character != " " else "space" for character in text))
+        assert stage.main.prompt.text == text
+        await press(pilot, "enter")
+        assert stage.agent.sent == [(text, False)]
+        assert stage.app.screen is stage.main
+        assert "d  start the demo" in screen_text(stage), "there still is no model"
 
 
 class Accounts(FakeLogins):

@@ -1,6 +1,7 @@
 """The main screen: sessions, the agent's events, commands."""
 
 import asyncio
+import string
 import subprocess
 import sys
 import threading
@@ -323,14 +324,57 @@ async def test_letters_that_do_nothing_to_a_block_go_to_the_prompt(stage: Stage)
         stage.agent.append(user("first"), answer("a"))
         await pilot.pause()
         stage.view.transcript.focus()
-        await until(lambda: "esc prompt" in str(stage.main.status.render()), pilot)
+        await until(lambda: "esc back" in str(stage.main.status.render()), pilot)
         await pilot.press("n", "y")
         assert stage.view.transcript.has_focus, "bound letters stay"
         await until(lambda: stage.app.clipboard == "a", pilot)
         await press(pilot, "g", "o", "n", "e")
         assert stage.main.prompt.text == "gone"
         assert stage.main.prompt.has_focus
-        await until(lambda: "esc prompt" not in str(stage.main.status.render()), pilot)
+        await until(lambda: "esc back" not in str(stage.main.status.render()), pilot)
+
+
+@pytest.mark.parametrize("running", [False, True])
+@pytest.mark.parametrize("row", [0, 2, 4])
+async def test_whoever_clicked_and_types_writes(stage: Stage, row: int, running: bool) -> None:
+    async with stage.run() as pilot:
+        stage.agent.append(user("first"), answer("a"), user("second"), answer("b"))
+        if running:
+            stage.agent.emit(RunStarted())
+        await pilot.pause()
+        stage.view.transcript.focus()
+        for letter in string.ascii_letters:
+            await pilot.click("Transcript", offset=(6, row))
+            await press(pilot, letter)
+        assert stage.main.prompt.text == string.ascii_letters
+        assert stage.agent.calls == []
+        assert stage.app.screen is stage.main
+
+
+@pytest.mark.parametrize("letter", ["r", "u", "b", "s"])
+async def test_no_single_letter_costs_money_or_moves(stage: Stage, letter: str) -> None:
+    async with stage.run() as pilot:
+        stage.agent.append(user("first"), answer("a"))
+        leaf = stage.agent.session.leaf
+        await press(pilot, "tab", "k", letter)
+        assert (stage.agent.calls, stage.agent.session.leaf) == ([], leaf)
+        assert stage.app.screen is stage.main
+        await press(pilot, "o", "k")
+        assert stage.main.prompt.text in {f"{letter}ok", "ok"}, "the words are whole, or the letter is told of"
+
+
+async def test_escape_leaves_the_conversation_first_and_the_run_last(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        stage.agent.append(user("first"), answer("a"))
+        stage.agent.emit(RunStarted())
+        await press(pilot, "tab", "k", "escape")
+        assert stage.agent.calls == []
+        assert stage.main.prompt.has_focus
+        await press(pilot, "ctrl+f", *"fir", "escape")
+        assert stage.agent.calls == []
+        assert stage.main.prompt.has_focus
+        await press(pilot, "escape")
+        assert stage.agent.calls == ["interrupt"]
 
 
 async def test_undo_during_a_run_is_refused(stage: Stage) -> None:

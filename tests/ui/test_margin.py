@@ -35,7 +35,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.ui.widgets.gauge import GaugeReading
-from tui_agent.ui.widgets.permission_prompt import PermissionPrompt
+from tui_agent.ui.widgets.question_prompt import QuestionPrompt
 from tui_agent.ui.widgets.session_view import NewChip
 
 MODEL = "m"
@@ -206,7 +206,7 @@ async def test_the_sign_of_life_stands_at_the_text_and_in_the_corner_only_when_t
         stage.agent.append(asked("unseen"))
         stage.agent.emit(PermissionAsked(PermissionRequest("1", "bash", "ls", (), "why", ())))
         await pilot.pause()
-        chip, question = stage.view.query_one(NewChip), stage.view.query_one(PermissionPrompt)
+        chip, question = stage.view.query_one(NewChip), stage.view.query_one(QuestionPrompt)
         assert chip.display
         assert not chip.region.overlaps(question.region), "that something is new covers no answer"
         assert not chip.region.overlaps(stage.view.transcript.region)

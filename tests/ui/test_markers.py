@@ -47,7 +47,7 @@ async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> N
         await pilot.pause()
         states = {block.origin: block.state for block in stage.harness.agent.inspector.map().blocks}
         assert (states[(first,)], states[(second,)]) == ("live", "pruned")
-        await press(pilot, "b")
+        await press(pilot, "tab", "b", "b")
         assert "3 outputs will be in the context again" in stage.text()
         assert not stage.harness.agent.inspector.prefix_break()
 
@@ -65,6 +65,8 @@ async def test_an_edit_leads_to_what_it_changed_and_is_undone(tmp_path: Path) ->
         await press(pilot, "g")
         assert "read module_0.py" in stage.text()
         await last_marker(stage, pilot)
+        await press(pilot, "u")
+        assert "u again: undo" in stage.text(), "no single letter moves"
         await press(pilot, "u")
         assert [entry.id for entry in stage.harness.path()] == before
 

@@ -36,7 +36,7 @@ from tui_agent.agent.events import (
 from tui_agent.agent.permissions import in_words
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.ui.screens.diff import DiffScreen
-from tui_agent.ui.widgets.permission_prompt import PermissionChoices
+from tui_agent.ui.widgets.question_prompt import QuestionChoices
 from tui_agent.ui.widgets.session_view import QuestionChip
 
 SENTENCES = 500 if NIGHTLY else 60
@@ -88,7 +88,8 @@ async def test_a_key_answers(tmp_path: Path, key: str, decision: Decision | None
         await press(pilot, key)
         assert stage.agent.answers == ([("c1", PermissionAnswer(decision))] if decision else [])
         assert stage.view.question.display is (decision is None)
-        assert stage.main.prompt.has_focus is (decision is not None)
+        assert stage.main.prompt.has_focus
+        assert stage.main.prompt.text == ("" if decision else key), "what answers nothing is text"
 
 
 async def test_it_shows_the_whole_command_harmless_the_reason_and_the_exact_rule(tmp_path: Path) -> None:
@@ -167,18 +168,48 @@ async def test_prose_never_answers(tmp_path: Path, text: str) -> None:
     async with asked(tmp_path, bash(), grace=0.01, clock=lambda: now) as (stage, pilot):
         now += 1
         await until(lambda: stage.view.question.armed, pilot)
-        stage.view.question.query_one(PermissionChoices).hold = 30  # a loaded machine types slowly
+        stage.view.question.query_one(QuestionChoices).hold = 30  # a loaded machine types slowly
         await write(pilot, text)
         await until(lambda: len(stage.main.prompt.text) == len(text), pilot)
         assert stage.agent.answers == []
         assert stage.main.prompt.text == text
 
 
-async def test_enter_takes_a_choice_only_after_moving_to_it(tmp_path: Path) -> None:
-    async with asked(tmp_path, bash()) as (stage, pilot):
+async def test_enter_says_yes_once_the_question_has_stood_a_while(tmp_path: Path) -> None:
+    now = 1_000.0
+    async with asked(tmp_path, bash(), grace=0.5, clock=lambda: now) as (stage, pilot):
+        now += 0.9
+        await until(lambda: stage.view.question.armed, pilot)
         await press(pilot, "enter")
+        assert stage.agent.answers == [], "it may have been meant for a message"
+        now += 0.2
+        await press(pilot, "enter")
+        assert stage.agent.answers == [("c1", PermissionAnswer(Decision.ONCE))]
+
+
+async def test_enter_says_no_where_a_yes_may_harm(tmp_path: Path) -> None:
+    async with asked(tmp_path, replace(bash(), rules=())) as (stage, pilot):
+        await press(pilot, "enter")
+        assert stage.agent.answers == [("c1", PermissionAnswer(Decision.DENY))]
+
+
+async def test_a_search_gives_the_keys_back_to_the_question(tmp_path: Path) -> None:
+    async with asked(tmp_path, bash()) as (stage, pilot):
+        await press(pilot, "ctrl+f", "x", "escape")
+        assert stage.agent.calls == [], "the nearest thing first"
+        await until(lambda: stage.view.question.armed, pilot)
+        await press(pilot, "y")
+        assert stage.agent.answers == [("c1", PermissionAnswer(Decision.ONCE))]
+
+
+async def test_keys_that_went_elsewhere_answer_nothing(tmp_path: Path) -> None:
+    async with asked(tmp_path, bash()) as (stage, pilot):
+        await pilot.click("Prompt")
+        await pilot.press("y")
         assert stage.agent.answers == []
-        await press(pilot, "down", "enter")
+        assert stage.main.prompt.text == "y"
+        assert "tab: answer with a key" in screen_text(stage)
+        await press(pilot, "tab", "y")
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.ONCE))]
 
 
@@ -212,7 +243,8 @@ async def test_without_a_rule_there_is_no_always(tmp_path: Path) -> None:
     async with asked(tmp_path, replace(bash(), rules=())) as (stage, pilot):
         await press(pilot, "a")
         assert stage.agent.answers == []
-        assert "y yes  n no  e no, but …" in str(stage.main.status.render()), "in the order of the list"
+        assert "y  yes, once" in screen_text(stage)
+        assert "a  always" not in screen_text(stage)
 
 
 async def test_words_sent_while_a_question_waits_say_no_and_what_instead(tmp_path: Path) -> None:
@@ -234,9 +266,13 @@ async def test_a_question_on_a_small_screen_shows_what_changes_and_every_answer(
     async with stage.run(size) as pilot:
         stage.agent.emit(RunStarted(), PermissionAsked(request))
         await until(lambda: "old line" in screen_text(stage), pilot)
-        for answer in ("1 yes, once", "2 always", "3 no", "4 no, and", "5 always", "6 change"):
-            await pilot.press("down")
+        for answer in ("y  yes, once", "a  always", "n  no"):
             await until(lambda answer=answer: answer in screen_text(stage), pilot)
+            await pilot.press("down")
+        await pilot.press("enter")
+        for answer in ("e  no, but …", "p  always", "r  edit"):
+            await until(lambda answer=answer: answer in screen_text(stage), pilot)
+            await pilot.press("down")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (80, 28), (120, 35), (200, 50)])
@@ -244,13 +280,13 @@ async def test_a_long_diff_scrolls_and_leaves_the_answers_in_sight(tmp_path: Pat
     diff = "@@ -0,0 +1,3000 @@\n" + "\n".join(f"+line {number}" for number in range(3000))
     request = replace(edit(), needs=(PermissionNeed(Permission.EDIT, "x.py", diff, "diff"),))
     async with asked(tmp_path, request, size=size) as (stage, pilot):
-        assert "1 yes, once" in screen_text(stage)
-        assert "6 change the rule first" in screen_text(stage)
+        assert "y  yes, once" in screen_text(stage)
+        assert "m  more…" in screen_text(stage)
         assert stage.view.transcript.size.height > 1
         assert "line 0" in screen_text(stage)
         await press(pilot, "pagedown", "pagedown")
         assert "line 0 " not in screen_text(stage)
-        assert "1 yes, once" in screen_text(stage)
+        assert "y  yes, once" in screen_text(stage)
         assert "more lines · PgDn · o opens" in screen_text(stage)
         assert " 2,9" in screen_text(stage)
         await press(pilot, "e")
@@ -290,14 +326,14 @@ async def test_a_loop_shows_the_call_its_results_and_a_way_to_stop(tmp_path: Pat
     async with asked(tmp_path, request, size=(100, 30)) as (stage, pilot):
         text = screen_text(stage)
         for shown in (
-            "Go on repeating this call?", "3 times in a row", "bash pytest -q", "result 1 of 2  … 2 more lines",
-            "␛[31mred", "result 2 of 2", "1 failed again", "1 run it once more", "5 stop the run",
+            "It repeats itself. Run it again?", "3 times in a row", "bash pytest -q", "result 1 of 2  … 2 more lines",
+            "␛[31mred", "result 2 of 2", "1 failed again", "y  run it once more", "s  stop the run",
         ):  # fmt: skip
             assert shown in text
         assert "five" not in text
-        highlighted = stage.view.question.query_one(PermissionChoices).highlighted_option
+        highlighted = stage.view.question.query_one(QuestionChoices).highlighted_option
         assert highlighted is not None
-        assert highlighted.id == "stop", "whoever presses Enter without reading does not go on"
+        assert highlighted.id == "deny", "whoever presses Enter without reading does not go on"
         await press(pilot, "5")
         assert stage.agent.answers == [("c4", PermissionAnswer(Decision.STOP))]
 

@@ -9,7 +9,6 @@ from tests.support.fake_agent import FakeAgent
 from tests.support.ui_app import Stage, make_stage, press, run_command, screen_text, until
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule
 from tui_agent.trust import ProjectState, TrustItem
-from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.permissions import PermissionsScreen
 
 RULES = (
@@ -150,7 +149,7 @@ STATE = ProjectState(
 
 @pytest.mark.parametrize(
     ("keys", "answer"),
-    [(["enter"], None), (["escape"], None), (["down", "enter"], "trusted"), (["down", "down", "enter"], "refused")],
+    [(["enter"], None), (["n"], None), (["escape"], None), (["y"], "trusted"), (["v"], "refused")],
 )
 async def test_what_a_project_brings_along_is_shown_and_asked_about_before_anything_opens(
     tmp_path: Path, keys: list[str], answer: str | None
@@ -158,8 +157,7 @@ async def test_what_a_project_brings_along_is_shown_and_asked_about_before_anyth
     answers: list[str | None] = []
     stage = make_stage(tmp_path, trust_question=lambda: STATE, answer_trust=answers.append)
     async with stage.app.run_test(size=(100, 30)) as pilot:
-        await until(lambda: isinstance(stage.app.screen, ChoiceScreen), pilot)
-        await pilot.pause()
+        await until(lambda: stage.main.view is not None and stage.view.question.armed, pilot)
         text = screen_text(stage)
         for shown in (
             "Do you trust",

@@ -10,7 +10,6 @@ from tests.support.scripted_client import Reply
 from tests.support.ui_app import until, write
 from tui_agent.context.request import ModelRequest
 from tui_agent.session.entries import CompactionEntry, FilePart, UserEntry
-from tui_agent.ui.screens.dialogs import ChoiceBeneath
 
 PLAN = "# Plan\n\n1. Change `a.py`.\n2. Run the tests."
 
@@ -21,11 +20,9 @@ def staged(tmp_path: Path, *replies: Reply) -> RealStage:
     return stage
 
 
-async def asked(stage: RealStage, pilot: Any) -> ChoiceBeneath:
-    await until(lambda: isinstance(stage.screen, ChoiceBeneath) and stage.screen.is_mounted, pilot)
-    await pilot.pause()
-    screen: ChoiceBeneath = stage.screen
-    return screen
+async def asked(stage: RealStage, pilot: Any) -> None:
+    await stage.until_text("Carry out this plan?", pilot)
+    await until(lambda: stage.main.view is not None and stage.main.view.question.armed, pilot)
 
 
 def approval(stage: RealStage) -> UserEntry | None:

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.tree_stage import FILES, MINE, TreeStage, plant_files, tree_stage, write_files
-from tests.support.ui_app import until
-from tui_agent.ui.screens.dialogs import ChoiceScreen
+from tests.support.ui_app import screen_text, until
 from tui_agent.ui.screens.picker import PickScreen
 
 AFTER = {path: images[1] for path, images in FILES.items()} | {"notes.md": MINE}
@@ -19,14 +18,20 @@ def on_disk(root: Path) -> dict[str, bytes | None]:
 
 
 async def asked_for(stage: TreeStage, message: str, *keys: str) -> None:
-    """Press Escape twice and pick a message, then an answer to what goes back."""
+    """Press Escape twice and pick a message, then answer the question about the file that somebody else changed."""
     await stage.pilot.press("escape", "escape")
+    await picked(stage, message, *keys)
+
+
+async def picked(stage: TreeStage, message: str, *keys: str) -> None:
     picker = await stage.asked(PickScreen)
     await until(lambda: picker.listing.option_count, stage.pilot)
     await stage.pilot.press(*message, "enter")
-    if keys:
-        await stage.asked(ChoiceScreen)
-        await stage.pilot.press(*keys)
+    await until(lambda: stage.stage.view.question.armed, stage.pilot)
+    text = screen_text(stage.stage)
+    assert "notes.md changed, and not by this session. Go all the same?" in text
+    assert "mine" in text, "the change by somebody else is shown"
+    await stage.pilot.press(*keys)
 
 
 async def test_the_list_says_what_changed_since_each_message(tmp_path: Path) -> None:
@@ -46,7 +51,7 @@ async def test_the_list_says_what_changed_since_each_message(tmp_path: Path) -> 
         assert all("4 files +4 −2" in row for row in rows)
 
 
-@pytest.mark.parametrize(("keys", "files"), [(("enter",), BEFORE), (("down", "enter"), AFTER)])
+@pytest.mark.parametrize(("keys", "files"), [(("enter",), BEFORE), (("c",), AFTER)])
 async def test_conversation_and_files_or_the_conversation_alone_go_back(
     tmp_path: Path, keys: tuple[str, ...], files: dict[str, Any]
 ) -> None:
@@ -67,7 +72,8 @@ async def test_files_alone_go_back_and_undo_brings_them_again(tmp_path: Path) ->
     stage = tree_stage(tmp_path, planting=plant_files)
     root = write_files(stage)
     async with stage.run((100, 30)) as pilot:
-        await asked_for(stage, "fix", "down", "down", "enter")
+        stage.stage.main.controller.begin("rewind", "files")
+        await picked(stage, "fix", "y")
         await until(lambda: on_disk(root) == BEFORE, pilot)
         await until(lambda: stage.session.leaf != stage.names["leaf"], pilot)
         assert stage.stage.main.prompt.full_text == "", "the conversation goes on"

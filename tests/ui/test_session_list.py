@@ -54,7 +54,8 @@ async def test_a_search_shows_the_entries_and_goes_to_one(tmp_path: Path) -> Non
         await pilot.press("down", "down", "enter")
         await until(lambda: len(stage.agents) == 2, pilot)
         assert stage.requests[-1] == OpenRequest(session.id, entry=2)
-        await until(lambda: stage.view.transcript.has_focus, pilot)
+        await until(lambda: stage.view.transcript.focused_target() is not None, pilot)
+        assert stage.main.prompt.has_focus
 
 
 async def test_a_found_entry_of_the_open_session_is_shown_without_opening_it_anew(stage: Stage) -> None:

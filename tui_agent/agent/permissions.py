@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from tui_agent.files.sensitive import is_sensitive, rules_programs
 from tui_agent.lazy import dataclass
-from tui_agent.permission import Permission, PermissionNeed, rule_path
+from tui_agent.permission import CHANGES_A_FILE, HOLDS_SECRETS, Permission, PermissionNeed, rule_path
 from tui_agent.sandbox.view import Grants, View, Writes
 from tui_agent.tools.registry import BUILTIN
 
@@ -324,25 +324,31 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
 
 def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]]) -> str:
     """Return why a call asks, in a few words that name every command that does."""
-    return ", and ".join(dict.fromkeys(reason_for(need, rule) for need, rule in asked))
+    changing: dict[str, list[str]] = {}
+    for need, _rule in asked:
+        if _changes_by_command(need):
+            changing.setdefault(_changed(need), []).append(_program(need))
+    said = [f"changes {what} ({', '.join(dict.fromkeys(names))})" for what, names in changing.items()]
+    said += [reason_for(need, rule) for need, rule in asked if not _changes_by_command(need)]
+    return ", and ".join(dict.fromkeys(said))
 
 
 def reason_for(need: PermissionNeed, rule: Rule) -> str:
     """Return why a need asks, in a few words."""
     if holds_secrets(need):
-        return f"{need.pattern} {'holds a secret' if need.secret else 'usually holds secrets'}"
+        return f"{need.pattern} {'holds a secret' if need.secret else HOLDS_SECRETS}"
     if is_protected(need):
         secret = is_sensitive(PurePath(need.pattern))
-        return f"{need.pattern} {'usually holds secrets' if secret else 'is run or read as settings by other programs'}"
+        return f"{need.pattern} {HOLDS_SECRETS if secret else 'is run or read as settings by other programs'}"
     if need.changes:
-        return f"{_program(need)} wants to change {' and '.join(map(_CHANGED.__getitem__, need.changes))}"
+        return f"{_program(need)} changes {_changed(need)}"
     if need.unclear:
         return need.unclear
     if need.exceeds:
         return f"it has an option that “{need.exceeds}” does not stand for"
     known = {
         Permission.EXTERNAL_DIRECTORY: f"{need.pattern} is outside the project",
-        Permission.EDIT: "it changes a file",
+        Permission.EDIT: CHANGES_A_FILE,
         Permission.BASH: f"it runs {_program(need)}",
         Permission.TOOL: "it runs a function of a tool file",
         Permission.NETWORK: f"it wants to reach {need.pattern} on the network",
@@ -352,9 +358,17 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
 
 _CHANGED = {
     "sources": "files of the project",
-    "repository": "the repository",
+    "repository": "the git repository",
     "data": "what /undo cannot bring back",
 }
+
+
+def _changes_by_command(need: PermissionNeed) -> bool:
+    return bool(need.changes) and need.permission is Permission.BASH
+
+
+def _changed(need: PermissionNeed) -> str:
+    return " and ".join(map(_CHANGED.__getitem__, need.changes))
 
 
 def _program(need: PermissionNeed) -> str:

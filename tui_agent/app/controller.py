@@ -83,6 +83,10 @@ class Controller:
         self._asks = asyncio.Event()
         self.deciding: asyncio.Task[bool | None] | None = None
         """The question about a plan that the last run ended with."""
+        self.choosing: asyncio.Task[None] | None = None
+        """The question for a model at a first start; needless once there is one."""
+        self.is_leaving = False
+        """Whether it was asked if the program shall end; asked for again, it ends."""
         self.clock: Callable[[], float] = time.time
         """Returns seconds since the epoch. A key can come before there are services."""
         self.agent: Agent | None = None
@@ -312,7 +316,7 @@ class Controller:
 
     async def _ask_how_to_open(self, request: OpenRequest, held: SessionHeld) -> None:
         question = f"This session is open in process {held.pid} on {one_line(held.host, 40)}."
-        how = await self.ask(Choice(question, [(OpenHow.READ_ONLY, "Read it only"), *_WAYS]))
+        how = await self.ask(Choice(question, [(OpenHow.READ_ONLY, "Read it only"), *_WAYS], inline=True))
         if how is None:
             self._stay_without(request)
         else:
@@ -340,7 +344,7 @@ class Controller:
             return
         session_id = self.agent.session.id
         question = "Another program took this session over."
-        how = await self.ask(Choice(question, _WAYS, "What is in the prompt stays there, unsent."))
+        how = await self.ask(Choice(question, _WAYS, why="What is in the prompt stays there, unsent."))
         if how is not None:
             draft = self.frontend.draft
             await self.open(OpenRequest(session_id, OpenHow(how)))

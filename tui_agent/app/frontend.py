@@ -44,12 +44,24 @@ class Choice(Question[str]):
     """The answer the cursor begins on, the first by default."""
     numbered: bool = False
     """Whether a digit chooses an answer, as its key does where that is a letter."""
-    beneath: bool = False
-    """It is about the end of the conversation, which has to stay readable; typing goes to the prompt."""
+    why: str = ""
+    """Why it is asked, in one line."""
+    files: Sequence[ChangedFile] = ()
+    """Changes of files that it is about."""
+    inline: bool = False
+    """It stands over the prompt, where the conversation stays readable and typing goes on."""
+    by_tab: bool = False
+    """An inline one that takes keys only after Tab or a click: until then all that is typed is text."""
     wide: bool = False
     """Its details are rows, which may be longer than a line of text is."""
     unasked: str | None = None
     """The answer where nobody can be asked; None: the asking command can't be used there."""
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of the answers: their names where those are letters, else their numbers."""
+        numbered = enumerate(self.answers, 1)
+        return [name if len(name) == 1 and name.isalpha() else str(number) for number, (name, _text) in numbered]
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ async def plan(controller: Controller, argument: str) -> None:
 async def decide(controller: Controller, text: str) -> None:
     question = "Carry out this plan?"
     while True:
-        answer = await controller.ask(Choice(question, _ANSWERS, beneath=True))
+        answer = await controller.ask(Choice(question, _ANSWERS, inline=True))
         if answer is None or answer == KEEP:
             return
         if answer != EDIT:

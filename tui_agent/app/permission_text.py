@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tui_agent.app.format import one_line, plural
-from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.permission import CHANGES_A_FILE, HOLDS_SECRETS, Permission, PermissionNeed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,9 +22,9 @@ VERBS = {
     Permission.TOOL: "Use",
     Permission.TASK: "Start",
     Permission.EXTERNAL_DIRECTORY: "Leave the project for",
-    Permission.DOOM_LOOP: "Go on repeating",
+    Permission.DOOM_LOOP: "It repeats itself. Run",
 }
-_OBJECTS = {Permission.BASH: "this command", Permission.WEBFETCH: "this address", Permission.DOOM_LOOP: "this call"}
+_OBJECTS = {Permission.BASH: "this command", Permission.WEBFETCH: "this address", Permission.DOOM_LOOP: "it again"}
 """Objects of the question where the details below it name them."""
 _REQUESTS = {
     Permission.READ: "reading",
@@ -32,11 +32,6 @@ _REQUESTS = {
     Permission.EXTERNAL_DIRECTORY: "going to",
     Permission.WEBFETCH: "fetching",
     Permission.NETWORK: "reaching",
-}
-_CHANGES = {
-    "sources": "changing files of the project",
-    "repository": "changing the repository",
-    "data": "changing what /undo cannot bring back",
 }
 _NEW_FILE = "--- /dev/null"
 """First line of the diff of a new file."""
@@ -47,7 +42,7 @@ def question(request: PermissionRequest) -> str:
         return request.question or f"Use {one_line(request.tool, 40)}?"
     need = request.needs[0]
     if request.command and need.permission is Permission.NETWORK:
-        return f"Let it reach {one_line(need.pattern, 80)}?"
+        return f"Allow network access to {one_line(need.pattern, 80)}?"
     if request.command and request.again:
         return "Run it again with that allowed?"
     if request.command:
@@ -73,21 +68,25 @@ def asked_parts(request: PermissionRequest) -> list[str]:
     command = request.command.strip()
     if not command or all(need.detail.strip() == command for need in request.needs):
         return []
-    return list(dict.fromkeys(map(_part, request.needs)))
+    # Why it asks says what is changed, and by which of its commands.
+    return list(dict.fromkeys(_part(need) for need in request.needs if not need.changes))
 
 
 def _part(need: PermissionNeed) -> str:
     text = one_line(need.detail if need.detail_kind == "command" else need.pattern, 160)
     if need.permission.runs:
-        changed = " and ".join(_CHANGES[change] for change in need.changes)
-        return f"{changed} with {text}" if changed else text
+        return text
     return f"{_REQUESTS.get(need.permission, need.permission.value)} {text}"
 
 
 class Answer(NamedTuple):
-    """An answer: ``name`` is once, session, deny, note, project, rule or stop."""
+    """An answer: its name, the key that gives it, and its text.
+
+    To a call's question the names are once, session, deny, note, project, rule and stop.
+    """
 
     name: str
+    key: str
     text: str
     is_possible: bool = True
 
@@ -98,22 +97,50 @@ def answers(request: PermissionRequest, made: Sequence[str] = ()) -> list[Answer
 
     if request.loop:
         return [
-            Answer("once", request.once),
-            Answer("session", "go on, and don't ask about this repetition again"),
-            Answer("deny", "no, it should try something else"),
-            Answer("note", "no, and say what to do instead"),
-            Answer("stop", "stop the run"),
+            Answer("once", "y", request.once),
+            Answer("session", "a", "keep going"),
+            Answer("deny", "n", "no, it should try something else"),
+            Answer("note", "e", "no, but …"),
+            Answer("stop", "s", "stop the run"),
         ]
     rules = " · ".join(one_line(in_words(rule), 160) for rule in made or request.rules)
     rows = [
-        Answer("once", "yes, once"),
-        Answer("session", f"always in this session: {rules or 'not for this one'}", bool(rules)),
-        Answer("deny", "no"),
-        Answer("note", "no, and say what to do instead"),
+        Answer("once", "y", "yes, once"),
+        Answer("session", "a", f"always in this session: {rules or 'not for this one'}", bool(rules)),
+        Answer("deny", "n", "no"),
+        Answer("note", "e", "no, but …"),
     ]
     if rules:
         rows += [
-            Answer("project", "always, in later sessions of this project too"),
-            Answer("rule", f"change the {'rule' if len(request.rules) == 1 else 'rules'} first"),
+            Answer("project", "p", "always in this project"),
+            Answer("rule", "r", f"edit the {'rule' if len(request.rules) == 1 else 'rules'}…"),
         ]
     return rows
+
+
+def first_answers(request: PermissionRequest) -> tuple[str, ...]:
+    """Return the names of the three answers that are shown at once."""
+    if request.loop:
+        return ("once", "deny", "stop")
+    return ("once", "session", "deny") if request.rules else ("once", "deny", "note")
+
+
+def is_risky(request: PermissionRequest) -> bool:
+    """Whether a yes may harm what can't be undone, or goes on with a repetition."""
+    loses = any("data" in need.changes for need in request.needs)
+    return loses or bool(request.loop) or not request.rules
+
+
+def why(request: PermissionRequest) -> str:
+    """Return why it is asked, in one line; "" where the question or the diff below it says so."""
+    reason = one_line(request.reason, 200)
+    if len(request.needs) != 1 or request.loop:
+        return reason
+    need = request.needs[0]
+    if need.permission is Permission.EDIT and need.detail_kind == "diff" and reason == CHANGES_A_FILE:
+        return ""
+    if need.permission is Permission.NETWORK and request.command:
+        return ""
+    if reason == f"{need.pattern} {HOLDS_SECRETS}":
+        return "It may hold secrets."
+    return reason

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tui_agent.app.commands import Command
 from tui_agent.app.format import dollars_in, money, one_line
 from tui_agent.app.frontend import Choice, RacePage, Report
+from tui_agent.app.moves import carry_out
 from tui_agent.app.race_text import RacePrice, entry_lines, race_lines
-from tui_agent.app.rewind_commands import carry_out
 from tui_agent.errors import CommandError
 from tui_agent.lazy import dataclass
 
@@ -32,7 +32,7 @@ USAGE = (
     "/race RUNNERS [--check COMMAND] [--pick first-green] [--cost USD] -- PROMPT, for example: /race 3 -- Fix the test"
 )
 NO_RACE = "No race is going on. Begin one with " + USAGE
-START, LEAVE = "start", "leave"
+START, LEAVE = "y", "n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,15 +227,13 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
         await race.end_runners()
     name, leaf = _branch(controller, number, over)
     move = agent.navigator.plan(leaf, continue_from_here=True)
-    stay = await carry_out(agent, move, await agent.files.plan(leaf))
+    told = await carry_out(agent, move, await agent.files.plan(leaf))
     if race is not None:
         await race.finish(number)
         controller.race = None
     saved = f" Stopping the others early saved about {money(race.saved)}." if race is not None and race.saved else ""
-    # A screen shows the newest sentence only: the files that are not the runner's have to be in this one.
-    kept = f" These files stay as they were: {one_line(', '.join(stay), 200)}." if stay else ""
-    sentence = f"Took {name}.{kept}{saved} /undo takes that back; the others are branches in /tree."
-    controller.say(sentence, "warning" if stay else "information")
+    took = f"{name}, {told}" if told else name
+    controller.say(f"Took {took}.{saved} /undo takes that back; the others are branches in /tree.")
     controller.frontend.refresh_facts()
 
 
@@ -405,9 +403,10 @@ async def _ask_and_begin(controller: Controller, wish: RaceWish) -> None:
     order = await order_of(controller, wish)
     question = Choice(
         "Start the race?",
-        [(START, "Start"), (LEAVE, "Don't start")],
+        [(START, "yes, start"), (LEAVE, "no")],
         price_of(controller, order).sentence() + (f"\nCheck: {one_line(order.check, 100)}" if order.check else ""),
         unasked=START,
+        inline=True,
     )
     if await controller.ask(question) == START:
         begun = await begin(controller, order)

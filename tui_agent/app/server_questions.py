@@ -41,10 +41,10 @@ async def _form(controller: Controller, form: ServerForm) -> Answer:
     parts = [("Needed", needed), ("May be left out", others)]
     details = "\n".join(f"{what}: {one_line(', '.join(titles), _TITLE_CHARS)}" for what, titles in parts if titles)
     asked = f"The MCP server {form.server} asks: {one_line(form.message, 300)}"
-    answers = [("accept", "Answer" if form.fields else "Yes"), ("decline", "Decline: it is told that you won't say")]
-    decision = await controller.ask(Choice(visible(asked), answers, visible(details)))
-    if decision != "accept":
-        return Answer("decline" if decision == "decline" else "cancel")
+    answers = [("y", "yes, answer" if form.fields else "yes"), ("n", "no: it is told that you won't say")]
+    decision = await controller.ask(Choice(visible(asked), answers, visible(details), inline=True))
+    if decision != "y":
+        return Answer("decline" if decision == "n" else "cancel")
     values: dict[str, Value] = {}
     for field in form.fields:
         text = await _text(controller, form.server, field)
@@ -81,9 +81,9 @@ async def _text(controller: Controller, server: str, field: FormField) -> str | 
 
 async def _link(controller: Controller, link: ServerLink) -> Answer:
     asked = visible(f"The MCP server {link.server} wants you to visit a page: {one_line(link.message, 300)}")
-    answers = [("accept", "Show the address; I'll open it"), ("decline", "Decline")]
-    decision = await controller.ask(Choice(asked, answers, visible(link.url)))
-    if decision == "accept":
+    answers = [("y", "yes, show the address; I'll open it"), ("n", "no")]
+    decision = await controller.ask(Choice(asked, answers, visible(link.url), inline=True))
+    if decision == "y":
         controller.frontend.announce(f"Open {visible(link.url)}")
         return Answer("accept")
-    return Answer("decline" if decision == "decline" else "cancel")
+    return Answer("decline" if decision == "n" else "cancel")

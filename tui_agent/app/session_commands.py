@@ -28,6 +28,11 @@ async def new(controller: Controller, _argument: str) -> None:
         controller.say(f"A new session. “{name}” is kept: /resume {info.id} or ctrl+s opens it again.")
 
 
+@Command("demo", "start the demo: a script plays the model, no key", needs_screen=True, place=380)
+async def demo(controller: Controller, _argument: str) -> None:
+    await controller.open(OpenRequest(demo=True))
+
+
 @Command(
     "sessions", "open another session", key="ctrl+s", argument="[ID]", aliases=("resume",), needs_screen=True, place=30
 )
@@ -141,8 +146,13 @@ async def theme(controller: Controller, argument: str) -> None:
 
 @Command("quit", "quit the program", aliases=("exit",), needs_screen=True, is_early=True, place=420)
 async def leave(controller: Controller, _argument: str) -> None:
-    if controller.agent is not None and controller.agent.running:
-        question = "The agent is working. What it has done so far is saved."
-        if await controller.ask(Choice(question, [("quit", "Quit"), ("stay", "Stay")])) != "quit":
+    if controller.agent is not None and controller.agent.running and not controller.is_leaving:
+        answers = [("y", "yes, stop it and quit"), ("n", "no, stay")]
+        asked = Choice("The agent is working. Quit?", answers, why="What it has done so far is saved.", inline=True)
+        # Asked for twice, it is meant.
+        controller.is_leaving = True
+        answer = await controller.ask(asked)
+        controller.is_leaving = False
+        if answer != "y":
             return
     controller.frontend.leave()

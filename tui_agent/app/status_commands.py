@@ -37,7 +37,7 @@ async def show_status(controller: Controller, agent: Agent, at: str = "") -> Non
     from tui_agent.app.spending import spending_sections
 
     # The first look at the sandbox and the sum of a long session take a moment.
-    sandbox = await asyncio.to_thread(_sandbox, agent)
+    sandbox = await asyncio.to_thread(sandbox_words, agent)
     found, names = await look_up_spending(controller, agent.session)
     lines = list(status_lines(agent, sandbox))
     for heading, rows in spending_sections(found, names):
@@ -56,7 +56,7 @@ async def look_up_spending(controller: Controller, session: Session) -> tuple[Sp
     return await asyncio.to_thread(look_up, session, services.store, records, departures, services.price)
 
 
-def _sandbox(agent: Agent) -> str:
+def sandbox_words(agent: Agent) -> str:
     if (sandbox := agent.ports.sandbox) is None:
         return "none in this session"
     if lacking := sandbox.shortcoming(agent.ports.project):

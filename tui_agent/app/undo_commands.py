@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import one_line, plural, tokens
-from tui_agent.app.rewind_commands import move_with_files
+from tui_agent.app.moves import move_with_files
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
@@ -27,29 +27,22 @@ def _help(verb: str, session: Session, step: Step | None) -> str:
     place=180,
 )
 async def undo(controller: Controller, _argument: str) -> None:
-    from tui_agent.session.entries import CheckpointEntry
-
     agent = controller.idle_agent
     session = agent.session
     step = session.history.newest()
     if step is None:
         controller.say("There is nothing to undo.")
         return
-    name, text = name_of_step(session, step), _typed(session, step)
-    if step.entry is not None and isinstance(session.entry(step.entry), CheckpointEntry):
-        agent.files.along[frozenset((step.end, step.start))] = True
-
-    async def go() -> str:
-        await agent.navigator.undo()
-        controller.say(said := f"Undone: {name}. /redo brings it back.")
-        if text is None:
-            controller.frontend.withdraw_message("")
-        else:
-            controller.frontend.restore_message(text)
-        return said
-
-    pair = (step.end, step.start) if step.move is None else (step.move.start, step.move.end)
-    await move_with_files(controller, agent, step.start, go, pair=pair)
+    name = name_of_step(session, step)
+    text = _typed(session, step)
+    told = await move_with_files(controller, agent, step.start, agent.navigator.undo, pair=_ends_of(step))
+    if told is None:
+        return
+    controller.say(_sentence(f"Undone: {name}", told, "/redo brings it back"))
+    if text is None:
+        controller.frontend.withdraw_message("")
+    else:
+        controller.frontend.restore_message(text)
 
 
 @Command(
@@ -67,16 +60,23 @@ async def redo(controller: Controller, _argument: str) -> None:
         controller.say("There is nothing to redo.")
         return
     name = name_of_step(session, step)
+    told = await move_with_files(controller, agent, step.end, agent.navigator.redo, pair=_ends_of(step))
+    if told is None:
+        return
+    controller.say(_sentence(f"Redone: {name}", told, "/undo takes it back"))
+    # The turn that is undone still has its message in the prompt, as after its own undo.
+    controller.frontend.withdraw_message(_typed(session, session.history.next()) or "")
 
-    async def go() -> str:
-        await agent.navigator.redo()
-        controller.say(said := f"Redone: {name}.")
-        # The turn that is undone still has its message in the prompt, as after its own undo.
-        controller.frontend.withdraw_message(_typed(session, session.history.next()) or "")
-        return said
 
-    pair = (step.end, step.start) if step.move is None else (step.move.start, step.move.end)
-    await move_with_files(controller, agent, step.end, go, pair=pair)
+def _sentence(done: str, told: str, way_back: str) -> str:
+    return f"{f'{done}, {told}' if told else done} · {way_back}"
+
+
+def _ends_of(step: Step) -> tuple[int | None, int | None]:
+    """Return the ends of the move that a step is, or of what it appended."""
+    if step.move is None:
+        return step.end, step.start
+    return step.move.start, step.move.end
 
 
 async def undo_entry(controller: Controller, entry_id: int) -> None:
@@ -88,8 +88,14 @@ async def undo_entry(controller: Controller, entry_id: int) -> None:
         await undo(controller, "")
         return
     target = session.history.before(entry_id)
-    await agent.navigator.go(target)
-    controller.say(f"Went back to {name_of_place(target)}, before #{entry_id}. /undo returns.")
+
+    async def go() -> None:
+        await agent.navigator.go(target)
+
+    told = await move_with_files(controller, agent, target, go, pair=(session.leaf, target))
+    if told is not None:
+        went = f"Went back to {name_of_place(target)}, before #{entry_id}"
+        controller.say(_sentence(went, told, "/undo returns"))
 
 
 def _typed(session: Session, step: Step | None) -> str | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from tui_agent.app.format import one_line, plural, short_path
 from tui_agent.app.frontend import Choice
-from tui_agent.app.services import OpenRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,15 +25,32 @@ async def ask_for_trust(controller: Controller) -> None:
     services = controller.services
     if (state := services.trust_question()) is None:
         return
-    about = f"It brings {plural(len(state.items), 'thing')} along that would act here. None of it is active yet."
+    why = f"It brings {plural(len(state.items), 'thing')} that would act here. None of it is active yet."
     if state.problem:
-        about = f"It can't be trusted as it is: {state.problem}."
+        why = f"It can't be trusted as it is: {state.problem}."
     rows = [f"{row.kind:<16} {one_line(row.name, 80)}  {one_line(row.text, 160)}".rstrip() for row in state.items]
-    trust = [] if state.problem else [("trusted", "Trust it: they act, until one of them changes")]
-    never = ("refused", "Never: work here without them and don't ask again")
-    answers = [("", "Not now: work here without them"), *trust, never]
-    asked = Choice(f"Do you trust {short_path(services.cwd)}?", answers, "\n".join([about, "", *rows]), wide=True)
-    services.answer_trust(await controller.ask(asked) or None)
+    trust = [] if state.problem else [("y", "yes: they act, until one of them changes")]
+    answers = [*trust, ("n", "not now: work without them"), ("v", "never: don't ask again")]
+    asked = Choice(
+        f"Do you trust {short_path(services.cwd)}?",
+        answers,
+        "\n".join(rows),
+        why=why,
+        at="n",
+        wide=True,
+        inline=True,
+    )
+    answer = await controller.ask(asked)
+    services.answer_trust(_TRUST.get(answer or ""))
+
+
+_TRUST = {"y": "trusted", "v": "refused"}
+"""What is kept of the answers."""
+
+
+def begin_welcome(controller: Controller) -> None:
+    """Ask for a model until there is one, beside whatever the user does."""
+    controller.choosing = controller.soon(welcome(controller))
 
 
 async def welcome(controller: Controller) -> None:
@@ -43,11 +60,12 @@ async def welcome(controller: Controller) -> None:
     while True:
         match await controller.ask(_question(services, servers, news)):
             case "d":
-                controller.soon(controller.open(OpenRequest(demo=True)))
+                controller.begin("demo")
             case "m":
                 controller.begin("model")
             case "l":
-                await controller.begin("login")
+                # It chooses a model, which ends this question.
+                await asyncio.shield(controller.begin("login"))
                 if controller.agent is not None and not controller.agent.model:
                     continue
             case "s":
@@ -58,7 +76,7 @@ async def welcome(controller: Controller) -> None:
                 names = ", ".join(one_line(server.name, 30) for server in found)
                 news = f"Found {names}." if names else NOBODY
                 continue
-            case str(chosen) if chosen:
+            case str(chosen) if ":" in chosen:
                 number, model = chosen.split(":", 1)
                 controller.begin("model", services.use_server(servers[int(number)], model))
             case _:
@@ -69,33 +87,39 @@ async def welcome(controller: Controller) -> None:
 def _question(services: AppServices, servers: Sequence[LocalServer], news: str) -> Choice:
     keys = services.provider_keys()
     answers = [
-        (f"{number}:{model}", f"Use {one_line(model, 60)} on {one_line(server.name, 30)}")
+        (f"{number}:{model}", f"use {one_line(model, 60)} on {one_line(server.name, 30)}")
         for number, server in enumerate(servers)
         for model in server.models[:8]
     ]
-    if keys:
-        answers.append(("m", "Choose a model"))
+    answers += [("m", "choose a model")] if keys else []
+    first = answers[0][0] if answers else "d"
     answers += [
-        ("l", "Log in: paste or name a provider's key (l)"),
-        ("s", "Look for a model server on this machine (s)"),
-        ("d", "Start the demo: no key, no network (d)"),
-        ("", "Go on without a model"),
+        ("d", "start the demo: no key, no network"),
+        ("l", "log in: paste or name a provider's key"),
+        ("s", "look for a model server on this machine"),
+        ("w", "go on without a model"),
     ]
-    path = services.config_path
-    state = "These keys were found:" if keys else "No key was found."
+    state = "These keys were found." if keys else "No key was found."
     if services.own_servers():
-        state = f"{one_line(path.name, 30)} has several: choose one below."
+        state = f"{one_line(services.config_path.name, 30)} has several."
     # The newest answer comes first: a small screen has no room for more.
-    lines = [*([news, ""] if news else []), f"tui-agent needs a model. {state}"]
-    lines += [f"  ✓ {one_line(name, 18):<18}{one_line(source, 60)}" for name, source in list(keys.items())[:KEYS_SHOWN]]
+    lines = [news] if news else []
+    lines += [f"✓ {one_line(name, 18):<18}{one_line(source, 60)}" for name, source in list(keys.items())[:KEYS_SHOWN]]
     if len(keys) > KEYS_SHOWN:
-        lines.append(f"    and {plural(len(keys) - KEYS_SHOWN, 'other provider')}")
+        lines.append(f"  and {plural(len(keys) - KEYS_SHOWN, 'other provider')}")
     lines += [
-        "",
         "A key in the environment is found: export ANTHROPIC_API_KEY=…",
-        f"Any OpenAI-compatible server goes into {short_path(path)}",
+        f"Any OpenAI-compatible server goes into {short_path(services.config_path)}",
         'model = "openai/my-model"',
         '[models."openai/my-model"]',
         'base_url = "http://localhost:8080/v1"',
     ]
-    return Choice("Welcome to tui-agent", answers, "\n".join(lines), numbered=True)
+    return Choice(
+        "Welcome. tui-agent needs a model.",
+        answers,
+        "\n".join(lines),
+        why=state,
+        at=first,
+        inline=True,
+        by_tab=True,
+    )

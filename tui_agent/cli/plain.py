@@ -61,11 +61,12 @@ from tui_agent.app.frontend import (
     diff_text,
 )
 from tui_agent.app.intent import CommandIntent, parse
+from tui_agent.app.moves import carry_out, files_along
 from tui_agent.app.permission_text import answers, asked_parts, question
 from tui_agent.app.plain_text import plain, plain_preview
-from tui_agent.app.rewind_commands import RESTORE, carry_out, files_question
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.status_commands import job_lines
+from tui_agent.app.undo_commands import name_of_place
 from tui_agent.app.welcome import ask_for_trust
 from tui_agent.cli.ending import listening
 from tui_agent.cli.output import ExitCode, say
@@ -459,11 +460,11 @@ class PlainFrontend(Frontend):
         if not number.isdecimal():
             raise CommandError(f"“{one_line(typed, 40)}” is not the number of an entry.")
         move = agent.navigator.plan(int(number))
-        files = await agent.files.plan(move.leaf)
-        along = await self.ask(files_question(files)) if files.steps else RESTORE
-        if along is not None:
-            await carry_out(agent, move, files if along == RESTORE else None)
-            self._print(f"Moved to {'the start' if move.leaf is None else f'#{move.leaf}'}. /undo goes back.")
+        files = await files_along(self.controller, agent, move.leaf)
+        if files is not None:
+            told = await carry_out(agent, move, files)
+            place = name_of_place(move.leaf)
+            self._print(f"Moved to {f'{place}, {told}' if told else place}. /undo goes back.")
 
     def _on_event(self, event: AgentEvent) -> None:
         if not isinstance(event, AnswerDelta):

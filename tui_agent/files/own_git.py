@@ -86,6 +86,11 @@ _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "",
     "GIT_PAGER": "cat",
 }
+_MAX_LOG_BYTES = 16_000_000
+_COMMITTED = re.compile(
+    r"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*> (\d+) [+-]\d{4}\t(?:commit|merge|revert|cherry-pick|am)\b"
+)
+"""A line of the log of ``HEAD`` that tells of a new commit: its name, and the second it was made."""
 _BRANCH = re.compile(r"ref: refs/heads/([^\s\x00-\x1f\x7f~^:?*\[\\]{1,250})")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -218,6 +223,21 @@ def branch_of(project: Path) -> str | None:
     if branch := _BRANCH.fullmatch(head):
         return branch[1]
     return head[:9] if _COMMIT.fullmatch(head) else None
+
+
+def commits_between(project: Path, first: float, last: float) -> list[str]:
+    """Return the short names of commits made in a project from one second to another, in seconds since the epoch.
+
+    Reads the log of ``HEAD`` itself. Empty where there is no repository or no log.
+    """
+    repository = repository_of(project)
+    log = None if repository is None else read_regular(repository / "logs" / "HEAD", _MAX_LOG_BYTES)
+    found = []
+    for line in (log or b"").decode(errors="replace").splitlines():
+        made = _COMMITTED.match(line)
+        if made is not None and int(first) <= int(made[2]) <= int(last) + 1:
+            found.append(made[1][:7])
+    return found
 
 
 def repository_of(top: Path) -> Path | None:

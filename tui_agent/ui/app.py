@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 
 FIRST_STYLES = ("app.tcss", "prompt.tcss", "standing.tcss")
 """Style sheets of the first paint."""
-SESSION_STYLES = ("transcript.tcss", "permission.tcss")
+SESSION_STYLES = ("transcript.tcss", "question.tcss")
 """Style sheets of the widgets of a session."""
 LATER_STYLES = ("screens.tcss", "tree.tcss")
 """Style sheets of the other screens, in the order they are read: when the first of these is opened."""
@@ -195,7 +195,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.exit(1)
             return
         await self.main.attach(services)
-        from tui_agent.app.welcome import ask_for_trust, welcome
+        from tui_agent.app.welcome import ask_for_trust, begin_welcome
 
         controller = self.main.controller
         await ask_for_trust(controller)
@@ -204,7 +204,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             case "sessions":
                 controller.begin("sessions")
             case "welcome":
-                controller.soon(welcome(controller))
+                begin_welcome(controller)
             case _:
                 if start.prompt:
                     await controller.outbox.send(start.prompt)

@@ -11,7 +11,6 @@ from tests.support.ui_app import press, screen_text, until
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.branch import BranchScreen
-from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.tree import TreeScreen
 from tui_agent.ui.widgets.notice import NoticeLine
@@ -31,7 +30,7 @@ async def to_the_turn_before(stage: TreeStage) -> Any:
 
 
 async def about_files(stage: TreeStage) -> None:
-    await until(lambda: "changed in between" in screen_text(stage.stage), stage.pilot)
+    await until(lambda: "notes.md changed, and not by this session" in screen_text(stage.stage), stage.pilot)
     await stage.pilot.pause()
 
 
@@ -43,12 +42,13 @@ async def test_going_back_keeps_files_or_restores_them_and_undo_does_likewise(tm
         await to_the_turn_before(stage)
         await pilot.press("1")
         await about_files(stage)
-        await pilot.press(*["down"] * restores, "enter")
+        assert "mine" in screen_text(stage.stage), "the change by somebody else is shown"
+        await pilot.press("y" if restores else "c")
         await stage.closed()
         assert stage.session.leaf == stage.names["before"]
         assert on_disk(root) == (BEFORE if restores else AFTER)
         if restores:
-            await until(lambda: "notes.md (changed since)" in stage.stage.main.notice.message, pilot)
+            await until(lambda: "notes.md stays (changed since)" in stage.stage.main.notice.message, pilot)
         await stage.open("u")
         await until(lambda: stage.session.leaf == stage.names["leaf"], pilot)
         await until(lambda: on_disk(root) == AFTER, pilot)
@@ -76,7 +76,7 @@ async def test_escape_from_undo_is_no_undo(tmp_path: Path) -> None:
     root = write_files(stage)
     async with stage.run((100, 30)) as pilot:
         await stage.stage.main.controller.run("undo", "")
-        await stage.asked(ChoiceScreen)
+        await until(lambda: stage.stage.view.question.armed, pilot)
         await press(pilot, "escape")
         assert stage.session.leaf == stage.names["leaf"]
         assert on_disk(root) == AFTER

@@ -14,10 +14,13 @@ from tui_agent.session.entries import CheckpointEntry, Entry, FileChange
 
 CHANGED_SINCE = "changed since"
 CHANGED_BETWEEN = "changed by somebody else in between"
+DELETED_SINCE = "deleted since"
 BESIDE_JOB = "changed while a background job ran, perhaps by you"
 MOVED = "it was moved here and can't go back"
 SAME_FILE = "its other spelling may be the same file"
 DROPPED = "its image was dropped to save room"
+FOREIGN = frozenset({CHANGED_SINCE, CHANGED_BETWEEN, DELETED_SINCE, BESIDE_JOB})
+"""Reasons that come from changes by somebody else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,11 @@ class Conflict:
 
     path: str
     reason: str
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it stays because somebody else changed it."""
+        return self.reason in FOREIGN
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +173,7 @@ def _reason(difference: Difference, now: Image) -> str:
     if now.problem:
         return now.problem
     if now != difference.here:
-        return CHANGED_SINCE if now.exists else "deleted since"
+        return CHANGED_SINCE if now.exists else DELETED_SINCE
     return ""
 
 

@@ -38,6 +38,10 @@ class Restored:
     done: tuple[str, ...] = ()
     failed: tuple[Conflict, ...] = ()
 
+    def stays(self, plan: RestorePlan) -> tuple[Conflict, ...]:
+        """Return the files of a plan that are as they were before it, and why."""
+        return (*self.failed, *plan.conflicts)
+
 
 class Restorer:
     """Restores files of one project. Everything here reads or writes files: call it in a thread."""

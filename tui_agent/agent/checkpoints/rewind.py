@@ -1,10 +1,12 @@
 """Takes files along when one moves in the tree: plans it, does it, and reports differences."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
-from tui_agent.agent.checkpoints.plan import Difference, RestorePlan, changes_in, differences
+from tui_agent.agent.checkpoints.file_snapshots import Image
+from tui_agent.agent.checkpoints.plan import Conflict, Difference, RestorePlan, changes_in, differences
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.restoring import (
     ChangeAmount,
@@ -18,9 +20,6 @@ from tui_agent.agent.events import Notice
 from tui_agent.agent.ports import Owner
 from tui_agent.session.entries import CheckpointEntry
 
-_NAMED = 3
-"""Files named in a notice; the rest is counted."""
-
 
 class FileRewind:
     """The files of one session's project. Called on the event loop; files are read and written in threads."""
@@ -30,8 +29,9 @@ class FileRewind:
         self._agent = agent
         self._end_calls = end_calls
         self._session = session = agent.session
-        self.along: dict[frozenset[int | None], bool] = {}
-        """Whether files went along with a move between two entries; without those of which nobody knows any more."""
+        self.stayed: set[frozenset[int | None]] = set()
+        """Moves with which files stayed as they were, by their two ends."""
+        self._accepted: dict[str, Image] = {}
         self._warming: asyncio.Task[None] | None = None
         self.recorder: Recorder | None = None
         """Watches calls and commands; None where changes are not recorded."""
@@ -80,21 +80,33 @@ class FileRewind:
         omitted = sum(entry.omitted for entry in (*back, *forth))
         return await asyncio.to_thread(self._restorer.plan, differences(changes_in(back), changes_in(forth)), omitted)
 
-    async def restore(self, plan: RestorePlan, said: str = "") -> Restored:
-        """Restore the files of a plan and show the user the result, after the text ``said`` about the move."""
+    async def restore(self, plan: RestorePlan) -> Restored:
+        """Restore the files of a plan."""
         if self._restorer is None or not plan:
             return Restored()
-        done = await asyncio.to_thread(self._restorer.carry_out, plan)
-        stay = (*done.failed, *plan.conflicts)
-        sentence = f"{said} Restored {_count(len(done.done))}.".lstrip()
-        if stay:
-            named = ", ".join(f"{conflict.path} ({conflict.reason})" for conflict in stay[:_NAMED])
-            more = f" and {len(stay) - _NAMED} more" if len(stay) > _NAMED else ""
-            sentence += f" {_count(len(stay))} as before: {named}{more}."
-        if plan.omitted:
-            sentence += f" {plan.omitted:,} more files changed and stay: there were too many to keep."
-        self._agent.channel.emit(Notice(sentence, "warning" if stay or plan.omitted else "information"))
-        return done
+        return await asyncio.to_thread(self._restorer.carry_out, plan)
+
+    async def changed_by_others(self, plan: RestorePlan) -> dict[Conflict, Image]:
+        """Return the files of a plan that somebody else changed, as they are now, but for what was accepted."""
+        restorer = self._restorer
+        if restorer is None:
+            return {}
+        foreign = [conflict for conflict in plan.conflicts if conflict.is_foreign]
+        images = await asyncio.to_thread(lambda: [restorer.current(conflict.path).image for conflict in foreign])
+        found = zip(foreign, images, strict=True)
+        return {conflict: image for conflict, image in found if self._accepted.get(conflict.path) != image}
+
+    def accept(self, changes: Mapping[Conflict, Image]) -> None:
+        """Take note that the user knows of these changes by others."""
+        self._accepted.update({conflict.path: image for conflict, image in changes.items()})
+
+    async def foreign_changes(self, target: int | None) -> tuple[ChangedFile, ...]:
+        """Return the changes by others to the files that differ at an entry: from how the session left them to now."""
+        if self._restorer is None:
+            return ()
+        here = self._differences(self._session.leaf, target)
+        changed = [replace(difference, there=difference.here) for difference in here]
+        return await asyncio.to_thread(diff_of, changed, self._restorer)
 
     async def diff(self, target: int | None) -> tuple[ChangedFile, ...]:
         """Return how files that the session changed differ: from how they were at an entry to how they are now."""
@@ -150,7 +162,3 @@ class FileRewind:
         left = self._session.reader.parting(leaf, other).left
         found = self._session.entries(left.of_kind("checkpoint"))
         return cast("list[CheckpointEntry]", found)
-
-
-def _count(number: int) -> str:
-    return f"{number} file" if number == 1 else f"{number} files"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from textual import events, getters, on
@@ -16,10 +15,10 @@ from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
 from tui_agent.app.frontend import Choice
-from tui_agent.lazy import dataclass
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.options import Options
+from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 from tui_agent.ui.widgets.two_columns import HangingText, hung
 
 if TYPE_CHECKING:
@@ -104,22 +103,30 @@ class ChoiceScreen(Dialog[str]):
     answers = getters.query_one(Options)
 
     def __init__(self, question: Choice) -> None:
-        super().__init__(question.question, question.details)
-        self.set_class(question.wide, "-wide")
+        super().__init__(question.question, "\n".join(filter(None, [question.why, question.details])))
+        self.set_class(question.wide or bool(question.files), "-wide")
         self._question = question
-        self._keys = [key for key, _text in question.answers]
+        self._names = [name for name, _text in question.answers]
+        self._is_keyed = question.numbered or question.inline or question.keys == self._names
 
     def body(self) -> ComposeResult:
-        rows = enumerate(self._question.answers, 1)
-        numbered = self._question.numbered
+        if diffs := [file.diff for file in self._question.files if file.diff]:
+            view = LineView()
+            view.show(lambda width: (line for diff in diffs for line in diff_lines(diff, width)))
+            with VerticalScroll(classes="dialog-diff", can_focus=False):
+                yield view
+        keys = self._question.keys
         yield Options(
-            *(Option(Content(f"{number}  {text}" if numbered else text), id=key) for number, (key, text) in rows),
+            *(
+                Option(Content(f"{key}  {text}" if self._is_keyed else text), id=name)
+                for (name, text), key in zip(self._question.answers, keys, strict=True)
+            ),
             compact=True,
         )
 
     def on_mount(self) -> None:
-        if self._question.at in self._keys:
-            self.answers.highlighted = self._keys.index(self._question.at)
+        if self._question.at in self._names:
+            self.answers.highlighted = self._names.index(self._question.at)
 
     def on_key(self, event: events.Key) -> None:
         if (key := self.meant(event.character or "")) is not None:
@@ -127,11 +134,12 @@ class ChoiceScreen(Dialog[str]):
             self.answer(key)
 
     def meant(self, character: str) -> str | None:
-        """Return the key of the answer that a character chooses."""
-        if not self._question.numbered or not character:
+        """Return the name of the answer that a character chooses: by its key, its number or its name."""
+        if not self._is_keyed or not character:
             return None
-        numbers = zip(map(str, range(1, 10)), self._keys, strict=False)
-        return character if character in self._keys else dict(numbers).get(character)
+        numbers = zip(map(str, range(1, 10)), self._names, strict=False)
+        keyed = dict(numbers) | dict(zip(self._question.keys, self._names, strict=True))
+        return character if character in self._names else keyed.get(character)
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
@@ -144,59 +152,6 @@ class ChoiceScreen(Dialog[str]):
         """Scroll the text over the answers; without one that is longer than its place, the answers."""
         text = next((part for part in self.query(".dialog-text") if part.max_scroll_y), self.answers)
         text.scroll_relative(y=pages * max(1, text.size.height - 1), animate=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """The effect of a question beneath the conversation on it."""
-
-    scroll: Callable[[int], None]
-    """Scrolls by pages."""
-    write: Callable[[str], None]
-    """Goes on with a text in the prompt."""
-    leave_room: Callable[[int], None]
-    """Keeps so many rows at the bottom of the screen free of the conversation; 0 gives them back."""
-    clock: Callable[[], float]
-    """Returns seconds since the epoch."""
-
-
-class ChoiceBeneath(ChoiceScreen):
-    """A question under the conversation, which stays in sight and can be scrolled. Text that is typed is no answer."""
-
-    KEYS: ClassVar[str] = "enter choose  pgup/pgdn scroll  type to answer in words  esc back"
-
-    def __init__(self, question: Choice, conversation: Conversation, grace: float) -> None:
-        """``grace`` is seconds in which keys pressed before are not meant for the question."""
-        super().__init__(replace(question, numbered=True))
-        self._conversation = conversation
-        self._ready_at = conversation.clock() + grace
-
-    def on_resize(self) -> None:
-        self.call_after_refresh(lambda: self._conversation.leave_room(self.query_one(".dialog").region.height))
-
-    def on_unmount(self) -> None:
-        self._conversation.leave_room(0)
-
-    def action_scroll(self, pages: int) -> None:
-        self._conversation.scroll(pages)
-
-    def on_key(self, event: events.Key) -> None:
-        """Take text for the prompt: only digits answer."""
-        if not event.is_printable or not event.character or (event.character == " " and self.is_current):
-            return
-        event.stop()
-        event.prevent_default()
-        meant = self.meant(event.character) if self.is_current else None
-        if meant is not None:
-            self.answer(meant)
-        else:
-            self.dismiss(None)
-            self._conversation.write(event.character)
-
-    def answer(self, key: str | None) -> None:
-        """Leave with an answer, unless the key was pressed before the question was seen."""
-        if self._conversation.clock() >= self._ready_at:
-            super().answer(key)
 
 
 class LineScreen(Dialog[str]):

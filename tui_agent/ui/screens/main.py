@@ -39,6 +39,8 @@ from tui_agent.ui.widgets.status import StatusLine
 from tui_agent.ui.widgets.user_status import UserStatusLine
 
 if TYPE_CHECKING:
+    from textual.widget import Widget
+
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
     from tui_agent.app.services import AppServices
@@ -50,7 +52,9 @@ T = TypeVar("T")
 WARNED = 20
 """Seconds a warning of the start is shown, unless one clicks it away."""
 TWICE_WITHIN = 1.5
-"""Seconds between two presses of Escape that are meant as one."""
+"""Seconds between two presses of Escape, or of a letter, that are meant as one."""
+TWICE = frozenset(f"transcript.{name}" for name in ("retry", "undo", "restore", "compact"))
+"""Keys of a block that cost money, move or change the context: the letter has to come twice."""
 AGAIN = "Escape again: go back to an earlier message."
 HISTORY = 1_000
 """Earlier messages the prompt can go back to."""
@@ -64,8 +68,8 @@ class MainScreen(BoundedScreen[None], Frontend):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal"), (120, "-wide")]  # noqa: RUF012 - as inherited
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (18, "-short"), (23, "-low"), (28, "-tall"), (40, "-huge")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "step_back", "back", key_display="esc"),
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
-        Binding("escape", "to_prompt", "prompt", key_display="esc"),
         Binding("escape", "rewind", "rewind", show=False),
         Binding("tab", "tab", "answer or go into the conversation", show=False),
         Binding("alt+up", "take_back", "take back", show=False, id="take_back"),
@@ -107,6 +111,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         self.attention = Attention(self)
         """Calls the user back who looks elsewhere."""
         self._escaped = float("-inf")
+        self._held_letter = ""
         self._files = FileSource(self.controller)
         self.unsent = UnsentKeeper(self.controller)
         """Keeps the draft in the prompt through whatever happens to the program."""
@@ -207,12 +212,9 @@ class MainScreen(BoundedScreen[None], Frontend):
             if not answer.done():
                 answer.set_result(result)
 
+        if isinstance(question, Choice) and question.inline and self.view is not None and self.app.screen is self:
+            return await self._ask_here(self.view, question)  # type: ignore[return-value]  # a choice's name
         screen = pages.screen_for(question, self.controller)
-        if isinstance(question, Choice) and question.beneath:
-            from tui_agent.ui.screens.dialogs import ChoiceBeneath, Conversation
-
-            conversation = Conversation(self.action_scroll_page, self.prompt.go_on, self.leave_room, self.clock)
-            screen = ChoiceBeneath(question, conversation, self.controller.services.config().ui.permission_grace)
         self.app.push_screen(screen, answered)
         try:
             return await answer
@@ -221,6 +223,25 @@ class MainScreen(BoundedScreen[None], Frontend):
             if screen.is_current:
                 screen.dismiss(None)
             raise
+
+    async def _ask_here(self, view: SessionView, question: Choice) -> str | None:
+        """Ask over the prompt, where nothing that is typed is lost."""
+        from tui_agent.ui.widgets.asked import AskedChoice
+
+        answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+
+        def answered(name: str | None) -> None:
+            if not answer.done():
+                answer.set_result(name)
+
+        asked = AskedChoice(question, answered)
+        view.question.ask(asked)
+        view.announce_question()
+        try:
+            return await answer
+        finally:
+            if view.is_attached:
+                view.end_question(asked.key)
 
     def show(self, page: Page) -> None:
         if isinstance(page, HelpPage):
@@ -277,6 +298,8 @@ class MainScreen(BoundedScreen[None], Frontend):
 
         if (agent := self.agent) is None:
             return
+        if agent.model and self.controller.choosing is not None:
+            self.controller.choosing.cancel()
         info = agent.session.info
         self.header.title = info.title or info.first_message
         self.header.directory = short_path(info.cwd)
@@ -442,20 +465,45 @@ class MainScreen(BoundedScreen[None], Frontend):
         if self.view is not None:
             self.view.transcript.show_message(step)
 
-    def leave_room(self, rows: int) -> None:
-        """Keep so many rows at the bottom of the screen free of the conversation; 0 gives them back."""
-        below = self.size.height - self.body.region.bottom
-        self.body.styles.padding = (0, 0, max(0, rows - below), 0)
-
     def action_tab(self) -> None:
-        """Give the question that waits the keys; without one, go into the conversation."""
-        if self.view is not None and self.view.question.request is not None and self.prompt.has_focus:
-            self.view.question.arm()
+        """Give the question that waits the keys, or the sessions of the first screen; else go into the conversation."""
+        view = self.view
+        if view is None or not self.prompt.has_focus:
+            self.focus_next()
+        elif view.question.asked is not None:
+            view.question.arm()
+        elif view.hints.display and view.hints.recent:
+            view.hints.focus()
         else:
             self.focus_next()
 
-    def action_to_prompt(self) -> None:
-        self.prompt.focus()
+    def give_keys_back(self, taken_from: Widget | None = None) -> None:
+        """Give the keys to the question that waits, else to whom they were taken from, else to the prompt."""
+        question = self.view.question if self.view is not None else None
+        waits = question is not None and question.asked is not None
+        is_there = taken_from is not None and taken_from.is_attached and taken_from.display
+        self.set_focus(taken_from if is_there and not waits else self.prompt)
+        if question is not None:
+            question.come_back()
+
+    def _nearest(self) -> Callable[[], object] | None:
+        """Return how to leave what is nearest to the user; None where only the run is left."""
+        view = self.view
+        if view is None:
+            return None
+        if view.find_bar.display:
+            return view.find_bar.action_end
+        if self.selections:
+            return self.clear_selection
+        if view.question.can_go_back:
+            return view.question.action_back
+        if self.prompt.has_focus or view.question.has_focus_within:
+            return None
+        return self.give_keys_back
+
+    def action_step_back(self) -> None:
+        if (leave := self._nearest()) is not None:
+            leave()
 
     def _on_agent_event(self, event: AgentEvent) -> None:
         if self.view is not None:
@@ -496,6 +544,13 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.action_scroll_conversation("end")
         await self.controller.outbox.send(message.text, follow_up=message.follow_up)
         self.unsent.save()
+
+    @on(Prompt.SentNothing)
+    def _nothing_sent(self) -> None:
+        """Take what the first screen offers; later an Enter too many does nothing."""
+        is_first = self.agent is not None and self.agent.session.leaf is None
+        if self.view is not None and is_first:
+            self.view.question.take_at_cursor()
 
     @on(Prompt.PasteAsked)
     @work(exclusive=True, group="paste")
@@ -576,8 +631,8 @@ class MainScreen(BoundedScreen[None], Frontend):
         match action:
             case "interrupt":
                 return agent is not None and (agent.running or bool(agent.beside) or self.status.state.active)
-            case "to_prompt":
-                return not self.prompt.has_focus and (agent is None or not agent.running)
+            case "step_back":
+                return self._nearest() is not None
             case "rewind":
                 return agent is not None and not agent.running and self.prompt.has_focus and not self.prompt.text
             case "take_back":
@@ -595,24 +650,48 @@ class MainScreen(BoundedScreen[None], Frontend):
         return [typed.text for typed in self.controller.services.store.typed_in(None, HISTORY)]
 
     def on_key(self, event: events.Key) -> None:
-        """Text typed while a block has the focus is meant for the prompt, unless its first letter acts on the block.
+        """Text is meant for the prompt, wherever the focus is, unless the user went there by Tab to use its letters.
 
-        Keys of one burst are on their way to the block before the first of them has moved the focus. The prompt
+        Keys of one burst are on their way to a block before the first of them has moved the focus. The prompt
         takes all text that is sent to it, so text that arrives here while it has the focus was on that way.
         """
-        transcript = self.view.transcript if self.view is not None else None
-        if transcript is None or not (transcript.has_focus or self.prompt.has_focus):
+        if event.key == "escape" and not self.prompt.has_focus and (leave := self._nearest()) is not None:
+            leave()
+        elif event.is_printable and event.character is not None and not self.prompt.read_only:
+            text = self._as_text(event)
+            if text is None:
+                return
+            if text:
+                self.prompt.go_on(text)
+        else:
             return
-        if event.key == "escape" and transcript.has_focus and self.check_action("to_prompt", ()):
-            event.stop()
-            event.prevent_default()
-            self.set_focus(self.prompt)
-        elif event.is_printable and event.character is not None:
-            meant = self.prompt.has_focus or event.key not in self.active_bindings
-            if meant and not self.prompt.read_only:
-                event.stop()
-                event.prevent_default()
-                self.prompt.go_on(event.character)
+        event.stop()
+        event.prevent_default()
+
+    def _as_text(self, event: events.Key) -> str | None:
+        """Return the text that a key means, "" for a letter that waits for its second, None for a key that acts.
+
+        What costs money or moves takes its letter twice.
+        """
+        held, self._held_letter = self._held_letter, ""
+        character = event.character or ""
+        if self.prompt.has_focus or event.key not in self.active_bindings or held not in {"", character}:
+            return held + character
+        binding = self.active_bindings[event.key].binding
+        if held or binding.id not in TWICE:
+            return None
+        self._held_letter = character
+        self.say(f"{character} again: {binding.description}")
+        self.set_timer(TWICE_WITHIN, self._forget_letter)
+        return ""
+
+    def _forget_letter(self) -> None:
+        self._held_letter = ""
+
+    def on_click(self) -> None:
+        """Whoever clicks and goes on typing writes."""
+        if self.view is not None and (self.view.transcript.has_focus or self.view.panel.has_focus):
+            self.give_keys_back()
 
     @on(events.Paste)
     def _paste_elsewhere(self, event: events.Paste) -> None:

@@ -77,8 +77,8 @@ async def act_on_runner(
                 await race.steer(number, text)
         case "take":
             if runner.state is RunnerState.FAILED:
-                answers = [("back", "Go back"), ("take", "Take it all the same")]
-                if await controller.ask(Choice("It failed the check. Take it all the same?", answers)) != "take":
+                answers = [("n", "no, go back"), ("y", "yes, take it")]
+                if await controller.ask(Choice("It failed the check. Take it all the same?", answers)) != "y":
                     return False
             return await race.take(number)
     return False
@@ -262,9 +262,10 @@ class RaceScreen(PanePage):
                     await self._race.merge(number)
                     self.notice.say_briefly("What it found is in the conversation now.")
                 case "end":
-                    answers = [("end", "End it: the branches stay in the tree, the copies go"), ("stay", "Go back")]
-                    answer = await self._controller.ask(Choice("End the race and take nobody?", answers))
-                    if answer == "end" and await self._race.end():
+                    why = "The branches stay in the tree, the copies of the project go."
+                    answers = [("y", "yes, end it"), ("n", "no, go back")]
+                    answer = await self._controller.ask(Choice("End the race and take nobody?", answers, why=why))
+                    if answer == "y" and await self._race.end():
                         self.dismiss(None)
                 case _:
                     marked = None if self._marked == number else self._marked

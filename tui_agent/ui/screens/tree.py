@@ -30,12 +30,12 @@ from tui_agent.app.controller import COPYING
 from tui_agent.app.copy_commands import text_of
 from tui_agent.app.format import money, plural, tokens
 from tui_agent.app.frontend import Choice, DiffPage, RacePage, Report, TextLine, TreePage
+from tui_agent.app.moves import carry_out, files_along
 from tui_agent.app.race_views import runners_by_leaf, watch_at
-from tui_agent.app.rewind_commands import KEEP, RESTORE, carry_out, files_question, files_text
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.session_commands import FORKED, open_output
 from tui_agent.app.subagent_commands import show_branch, show_subagent
-from tui_agent.app.undo_commands import redo, undo
+from tui_agent.app.undo_commands import name_of_place, redo, undo
 from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import prompt_text
@@ -341,32 +341,30 @@ class TreeScreen(Page[None]):
     @work(group="tree-move", exclusive=True)
     async def _go(self, entry_id: int, *, continue_from_here: bool) -> None:
         """Go to an entry, after the questions it needs: about a summary, about files, or none."""
-        agent = self._agent
+        agent, controller = self._agent, self._controller
         plan = agent.navigator.plan(entry_id, continue_from_here=continue_from_here)
-        files = await agent.files.plan(plan.leaf)
         focus: str | None = NO_SUMMARY
-        restores: str | None = RESTORE
-        if asks := plan.asks and agent.ports.settings.compaction.branch_summaries == "ask":
+        if plan.asks and agent.ports.settings.compaction.branch_summaries == "ask":
             about = f"Left behind: {plural(len(plan.abandoned), 'entry')}. The tree keeps everything."
-            stays = "" if files.steps else files_text(files)
-            focus = await self._ask_for_focus("Summarise what you leave?", f"{about}\n{stays}".strip(), may_skip=True)
-            if focus is None:
-                return
-        if files.steps:
-            restores = await self._controller.ask(files_question(files))
-        elif asks:
-            restores = KEEP
-        if restores is None:
+            focus = await self._ask_for_focus("Summarise what you leave?", about, may_skip=True)
+        if focus is None:
+            return
+        files = await files_along(controller, agent, plan.leaf)
+        if files is None:
             return
         wanted = None if focus == NO_SUMMARY else focus
         # The note about the old place is no longer on the screen then.
-        self._controller.frontend.clear_notice()
-        restored = files if restores == RESTORE else None
-        if await self._summarise(
-            lambda progress: carry_out(agent, plan, restored, focus=wanted, progress=progress), shown=wanted is not None
-        ):
+        controller.frontend.clear_notice()
+        told: list[str] = []
+
+        async def move(progress: Callable[[str], None]) -> None:
+            told.append(await carry_out(agent, plan, files, focus=wanted, progress=progress))
+
+        if await self._summarise(move, shown=wanted is not None):
             self.dismiss()
-            self._controller.frontend.restore_message(prompt_text(plan.prompt))
+            controller.frontend.restore_message(prompt_text(plan.prompt))
+            if told[0]:
+                controller.say(f"Went to {name_of_place(plan.leaf)}, {told[0]} · /undo returns")
 
     async def _ask_for_focus(self, question: str, about: str, *, may_skip: bool = False) -> str | None:
         """Return the focus of a summary, "" for nothing special; or ``NO_SUMMARY``; None when one went back."""
@@ -458,9 +456,9 @@ class TreeScreen(Page[None]):
             act()
 
     async def _offer_interrupt(self, act: Callable[[], object]) -> None:
-        question = "The agent is working. What it has done so far is saved."
-        answers = [("interrupt", "Interrupt it and continue here"), ("stay", "Let it work")]
-        if await self._controller.ask(Choice(question, answers)) == "interrupt":
+        answers = [("y", "yes, stop it and go on here"), ("n", "no, let it work")]
+        asked = Choice("The agent is working. Stop it?", answers, why="What it has done so far is saved.")
+        if await self._controller.ask(asked) == "y":
             self._agent.interrupt()
             await self._agent.wait_idle()
             self.call_later(act)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from tui_agent.app.find_commands import find_entries
@@ -35,8 +37,13 @@ class FindBar(Horizontal, can_focus=True):
     field = getters.query_one(Input)
     told = getters.query_one("#find-told", Static)
 
-    def __init__(self, controller: Controller, transcript: Transcript) -> None:
+    def __init__(
+        self, controller: Controller, transcript: Transcript, give_back: Callable[[Widget | None], None]
+    ) -> None:
+        """Make the bar; ``give_back`` gets the widget that had the keys before."""
         super().__init__()
+        self._give_back = give_back
+        self._before: Widget | None = None
         self._controller = controller
         self._transcript = transcript
         self._found: list[int] = []
@@ -50,6 +57,8 @@ class FindBar(Horizontal, can_focus=True):
         yield Static("", id="find-told", markup=False)
 
     def begin(self, query: str) -> None:
+        if not self.display:
+            self._before = self.screen.focused
         self.display = True
         self.field.value = query
         self.field.focus()
@@ -57,11 +66,12 @@ class FindBar(Horizontal, can_focus=True):
     def action_edit(self) -> None:
         self.field.focus()
 
-    async def action_end(self) -> None:
+    def action_end(self) -> None:
+        """End the search and give the keys back to whom they were taken from."""
         self.display = False
         self.field.value = ""
         self._transcript.query_text = ""
-        await self.app.action_focus("prompt")
+        self._give_back(self._before)
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:

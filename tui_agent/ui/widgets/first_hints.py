@@ -1,14 +1,22 @@
-"""Hints for a new user, over the prompt of an empty session; gone for good after a few messages."""
+"""The first screen: where one is, what is contained, the last sessions by a key, and hints while one is new here."""
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
+from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.message import Message
 from textual.reactive import reactive
+from textual.style import Style
 from textual.widget import Widget
 
 from tui_agent.app.commands import Command
+from tui_agent.app.format import one_line
+from tui_agent.lazy import dataclass
+from tui_agent.version import __version__
 
 MAX_BEGINNER_MESSAGES = 5
+MAX_SESSIONS = 3
 
 _TOLD = {
     "mode": "plan first, change later",
@@ -16,27 +24,75 @@ _TOLD = {
     "tree": "every branch there is",
     "help": "everything else",
 }
-
+_TIPS = (
+    ("undo", "takes the last turn back, its files too"),
+    ("find", "finds any text of the conversation"),
+    ("history", "finds what you wrote before, in all sessions"),
+    ("race", "has several attempts at one task"),
+    ("compact", "shows what a summary keeps before it counts"),
+)
+"""One of them is shown to those who know the rest."""
 
 MARGIN = ("█", "the model sees this block")
 
 
 ROOM_FOR_TITLE = 18
 """Rows of the terminal from which there is a title."""
+ROOM_FOR_FACTS = 23
+"""Rows from which model, directory and sandbox are told."""
+ROOM_FOR_ALL = 30
+"""Rows from which hints for a newcomer stand beside sessions."""
 
 
-class FirstHints(Widget):
-    """A few lines with keys. Hidden unless there is nobody but a newcomer to see them."""
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """A session that can be opened: its id, name and age."""
+
+    id: str
+    name: str
+    age: str
+
+
+class FirstHints(Widget, can_focus=True):
+    """What an empty session shows above the prompt. Tab gives it the keys, which open a session."""
 
     ALLOW_SELECT = False
+    FOCUS_ON_CLICK = False
     COMPONENT_CLASSES = {"first-hints--title", "first-hints--key"}  # noqa: RUF012 - as inherited
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("1", "open(0)", "open", show=False),
+        Binding("2", "open(1)", "open", show=False),
+        Binding("3", "open(2)", "open", show=False),
+        Binding("enter", "open(0)", "open the last session"),
+    ]
 
+    title: reactive[str] = reactive("", layout=True)
+    facts: reactive[tuple[tuple[str, str], ...]] = reactive((), layout=True)
+    """Model, directory, and what is contained."""
+    recent: reactive[tuple[Recent, ...]] = reactive((), layout=True)
     lines: reactive[tuple[tuple[str, str], ...]] = reactive((), layout=True)
+    """Keys, and what they do."""
 
-    title: reactive[str] = reactive("New here?", layout=True)
+    is_brief: reactive[bool] = reactive(default=False, layout=True)
+    """Whether a question below needs the room."""
+
+    class Chosen(Message):
+        """A session shall be opened."""
+
+        def __init__(self, session_id: str) -> None:
+            super().__init__()
+            self.session_id = session_id
+
+    def watch_recent(self) -> None:
+        self.can_focus = bool(self.recent)
+
+    def action_open(self, place: int) -> None:
+        if place < len(self.recent):
+            self.post_message(self.Chosen(self.recent[place].id))
 
     def offer_demo(self) -> None:
         self.title = "This is the demo: a script plays the model, the tools are real. No key, no network."
+        self.facts = self.recent = ()
         self.lines = (
             ("tour", "and enter: two minutes"),
             ("help", "what else it can play"),
@@ -47,24 +103,43 @@ class FirstHints(Widget):
         self.display = True
 
     def offer(self, commands: Sequence[Command], keymap: Mapping[str, str], messages: int) -> None:
-        """Show the hints for commands that exist, unless so many messages were written that they are known."""
-        if messages >= MAX_BEGINNER_MESSAGES:
-            self.display = False
-            return
-        self.title = "New here?"
+        """Show hints for commands that exist; after so many messages they are known, and one tip is left."""
+        self.title = f"tui-agent {__version__}"
         known = {command.name: keymap.get(command.name, command.key) for command in commands}
-        keys = [(known[name], about) for name, about in _TOLD.items() if known.get(name)]
-        self.lines = (
-            ("enter", "send what you want done"),
-            ("/  @  !", "commands, files, shell"),
-            *keys,
-            MARGIN,
-        )
+        if messages >= MAX_BEGINNER_MESSAGES:
+            tips = [(known[name], about) for name, about in _TIPS if known.get(name)]
+            self.lines = (tips[messages % len(tips)],) if tips else ()
+        else:
+            keys = [(known[name], about) for name, about in _TOLD.items() if known.get(name)]
+            self.lines = (
+                ("enter", "send what you want done"),
+                ("/  @  !", "commands, files, shell"),
+                *keys,
+                MARGIN,
+            )
         self.display = True
 
     def render(self) -> Content:
         title, key_style = (self.get_visual_style(f"first-hints--{name}", partial=True) for name in ("title", "key"))
-        rows = [Content.assemble((f"  {keys:<11}", key_style), about) for keys, about in self.lines]
-        if self.app.size.height >= ROOM_FOR_TITLE:
-            rows.insert(0, Content.styled(self.title, title))
-        return Content("\n").join(rows)
+        rows = self.app.size.height
+        parts = [[Content.styled(self.title, title)]] if rows >= ROOM_FOR_TITLE else []
+        if rows >= ROOM_FOR_FACTS:
+            parts[0] += [Content.assemble(f"  {name:<11}", text) for name, text in self.facts]
+        if self.is_brief:
+            return Content("\n").join(parts[0] if parts else [])
+        if self.recent:
+            parts.append(self._sessions(key_style))
+        if not self.recent or len(self.lines) == 1 or rows >= ROOM_FOR_ALL:
+            parts.append([Content.assemble((f"  {keys:<11}", key_style), about) for keys, about in self.lines])
+        gap = [Content("")] if rows >= ROOM_FOR_FACTS else []
+        return Content("\n").join([row for number, part in enumerate(parts) for row in (gap if number else []) + part])
+
+    def _sessions(self, key_style: Style) -> list[Content]:
+        rows = []
+        for place, session in enumerate(self.recent):
+            press = Style.from_meta({"@click": f"open({place})"})
+            name = one_line(session.name, max(20, self.size.width - 30))
+            rows.append(
+                Content.assemble((f"  tab {place + 1:<7}", key_style + press), (name, press), f"  {session.age}")
+            )
+        return rows

@@ -71,6 +71,10 @@ class Prompt(TextArea):
         """To be done when the agent is idle, not in the middle of a run."""
 
     @dataclass
+    class SentNothing(Message):
+        """Enter in an empty prompt."""
+
+    @dataclass
     class QuitAsked(Message):
         """Ctrl+D in an empty prompt."""
 
@@ -184,6 +188,7 @@ class Prompt(TextArea):
                 return
         text = self.full_text
         if not text.strip():
+            self.post_message(self.SentNothing())
             return
         self._popup.follow(None)
         self._walk.add(text)

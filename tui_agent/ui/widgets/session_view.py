@@ -5,11 +5,12 @@ It is mounted after the first paint, because its parts take longer to import tha
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from textual import events, getters, on
+from textual import events, getters, on, work
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.message import Message
@@ -41,7 +42,7 @@ from tui_agent.agent.events import (
     TitleChanged,
 )
 from tui_agent.app.cold_cache import ColdCache, warn_of_missed_cache
-from tui_agent.app.format import one_line, plural, tokens
+from tui_agent.app.format import age, one_line, plural, short_path, tokens
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import Phase, RunState, describe_run
 from tui_agent.app.services import AppServices, OpenRequest
@@ -51,17 +52,20 @@ from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.todo import Todo, TodoStatus, current_todos
 from tui_agent.ui.attention import Sign
 from tui_agent.ui.inbox import AgentEvents, Inbox
+from tui_agent.ui.widgets.asked import Asked, AskedPermission
 from tui_agent.ui.widgets.find_bar import FindBar
-from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
-from tui_agent.ui.widgets.permission_prompt import PermissionPrompt
+from tui_agent.ui.widgets.first_hints import MAX_SESSIONS, FirstHints, Recent
 from tui_agent.ui.widgets.plain import Room
 from tui_agent.ui.widgets.prompt import PLACEHOLDER, READ_ONLY
+from tui_agent.ui.widgets.question_prompt import QuestionPrompt
 from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
 from tui_agent.ui.widgets.status import StatusLine
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from textual.screen import Screen
 
     from tui_agent.agent.events import PermissionAnswer, PermissionRequest
@@ -73,13 +77,17 @@ class QuestionChip(Static):
 
     ALLOW_SELECT = False
 
-    def __init__(self, main: Screen[Any], request: PermissionRequest) -> None:
+    def __init__(self, main: Screen[Any], asked: Asked) -> None:
         super().__init__(markup=False)
         self._main = main
-        self.ask(request)
+        self.ask(asked)
 
-    def ask(self, request: PermissionRequest) -> None:
-        self.update(f"▲ The agent asks about {request.tool}, esc goes back to it: {one_line(request.title, 200)}")
+    def ask(self, asked: Asked) -> None:
+        words = one_line(asked.what, 200)
+        if isinstance(asked, AskedPermission):
+            request = asked.request
+            words = f"The agent asks about {request.tool}, esc goes back to it: {one_line(request.title, 200)}"
+        self.update(f"▲ {words}")
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
@@ -147,6 +155,8 @@ class NewChip(Static):
         self._transcript.action_go_to("end")
 
 
+MAX_WRITTEN = 100
+"""Messages that are counted for the choice of a hint."""
 FACTS_SECONDS = 0.1
 """Seconds a block has the focus before its size is looked up."""
 
@@ -161,7 +171,7 @@ class SessionView(Room):
     """Listens to the agent, and shows its events here and on the main screen around it."""
 
     transcript = getters.query_one(Transcript)
-    question = getters.query_one(PermissionPrompt)
+    question = getters.query_one(QuestionPrompt)
     waiting = getters.query_one(QueueList)
     plan = getters.query_one(PlanLine)
     new_chip = getters.query_one(NewChip)
@@ -191,13 +201,12 @@ class SessionView(Room):
         yield transcript
         yield NewChip(transcript)
         yield FirstHints()
-        yield FindBar(self._controller, transcript)
-        yield PermissionPrompt(
+        yield FindBar(self._controller, transcript, self._main.give_keys_back)
+        yield QuestionPrompt(
             grace=settings.permission_grace,
             typing_pause=settings.typing_pause,
             prompt=prompt,
             clock=self._services.clock,
-            settle=self._answered,
             show=self._controller.show,
         )
         yield PlanLine()
@@ -214,6 +223,8 @@ class SessionView(Room):
         self.inbox.take()
         self.question.clear()
         self.leave_question()
+        if self.hints.has_focus:
+            self._main.prompt.focus()
         self.transcript.open(agent)
         self.on_resize()
         self.panel.open(agent)
@@ -223,7 +234,7 @@ class SessionView(Room):
         self.show_activity(self._main.status.state)
         self.waiting.queue = agent.queue.snapshot()
         if agent.questions.open is not None:
-            self.question.ask(agent.questions.open)
+            self._ask(agent.questions.open)
             self.announce_question()
         self.cold_cache.told = None
         self.cold_cache.look()
@@ -245,9 +256,7 @@ class SessionView(Room):
         return True
 
     def show_entry(self, entry_id: int) -> None:
-        if self.transcript.jump_to(entry_id):
-            self.transcript.focus()
-        else:
+        if not self.transcript.jump_to(entry_id):
             self._controller.begin("tree", f"#{entry_id}")
 
     def _greet(self, agent: Agent) -> None:
@@ -258,10 +267,36 @@ class SessionView(Room):
             return
         self._main.prompt.placeholder = READ_ONLY if agent.session.read_only else PLACEHOLDER
         if agent.session.leaf is None and not agent.session.read_only:
-            written = len(self._services.store.typed_in(None, MAX_BEGINNER_MESSAGES))
+            written = len(self._services.store.typed_in(None, MAX_WRITTEN))
             self.hints.offer(self._controller.commands, self._main.keymap, written)
+            self.hints.recent = tuple(self._recent(agent))
+            self._tell_facts(agent)
         else:
             self.hints.display = False
+
+    def _recent(self, agent: Agent) -> Iterator[Recent]:
+        now = self._main.clock()
+        found = self._services.store.sessions(cwd=agent.session.info.cwd, limit=MAX_SESSIONS + 1)
+        for info in [info for info in found if info.id != agent.session.id and info.entry_count][:MAX_SESSIONS]:
+            yield Recent(info.id, info.title or info.first_message, age(info.updated_at, now))
+
+    @work(exclusive=True, group="first-facts")
+    async def _tell_facts(self, agent: Agent) -> None:
+        """Say where one is; the first look at the sandbox takes a moment."""
+        from tui_agent.app.status_commands import sandbox_words
+
+        contained = await asyncio.to_thread(sandbox_words, agent)
+        if agent is self.agent:
+            self.hints.facts = (
+                ("model", agent.model or "none yet"),
+                ("directory", short_path(agent.session.info.cwd)),
+                ("sandbox", contained),
+            )
+
+    @on(FirstHints.Chosen)
+    def _session_chosen(self, message: FirstHints.Chosen) -> None:
+        message.stop()
+        self._main.go_to(OpenRequest(message.session_id))
 
     # -- events of the agent ----------------------------------------------------------------------------------
 
@@ -317,13 +352,12 @@ class SessionView(Room):
                 warn_of_missed_cache(self._controller, event)
             case PermissionAsked(request=request):
                 main.attention.asked(request)
-                self.question.ask(request)
+                self._ask(request)
                 self.announce_question()
                 main.refresh_bindings()
             case PermissionSettled(call_id=call_id):
                 main.attention.show(Sign.WORKING)
-                self.question.settle(call_id)
-                self.leave_question()
+                self.end_question(call_id)
             case QueueChanged():
                 self.waiting.queue = event
                 main.unsent.save()
@@ -350,6 +384,8 @@ class SessionView(Room):
             self.plan.show(current_todos(self.agent.session.active_path()) if self.agent.running else ())
 
     def _withdraw_hints(self) -> None:
+        if self.hints.has_focus:
+            self._main.prompt.focus()
         self.hints.display = False
         self._main.prompt.placeholder = PLACEHOLDER
 
@@ -420,26 +456,35 @@ class SessionView(Room):
 
     def announce_question(self) -> None:
         """Have the screen on top, and no other, tell of a question, unless it is the conversation."""
-        request, stack = self.question.request, self.app.screen_stack
-        self._main.set_class(request is not None, "-asked")
+        asked, stack = self.question.asked, self.app.screen_stack
+        self._main.set_class(asked is not None, "-asked")
+        self.hints.is_brief = asked is not None
         for screen in stack:
             chips = screen.query(QuestionChip)
-            if request is None or screen is self._main or screen is not stack[-1]:
+            if asked is None or screen is self._main or screen is not stack[-1]:
                 chips.remove()
             elif chips:
-                chips.first().ask(request)
+                chips.first().ask(asked)
             elif screen.is_attached:
-                screen.mount(QuestionChip(self._main, request))
+                screen.mount(QuestionChip(self._main, asked))
 
     def leave_question(self) -> None:
         self.announce_question()
-        if self.question.request is None and self.question.has_focus_within:
+        if self.question.asked is None and self.question.has_focus_within:
             self._main.prompt.focus()
         self._main.refresh_bindings()
 
-    def _answered(self, request: PermissionRequest, answer: PermissionAnswer) -> None:
-        if self.agent is not None:
-            self.agent.answer_permission(request.call_id, answer)
+    def _ask(self, request: PermissionRequest) -> None:
+        def answered(answer: PermissionAnswer) -> None:
+            if self.agent is not None:
+                self.agent.answer_permission(request.call_id, answer)
+
+        self.question.ask(AskedPermission(request, answered))
+
+    def end_question(self, key: str) -> None:
+        """Take an answered question away and give the keys back."""
+        self.question.settle(key)
+        self.leave_question()
 
     # -- the side panel ---------------------------------------------------------------------------------------
 

@@ -1,10 +1,8 @@
 """The side panel: the tree in miniature, to-dos, files changed and background jobs, drawn by the line."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from tui_agent.agent.agent import Agent
@@ -42,7 +40,7 @@ class SidePanel(LineList):
     """Looks at the agent's session when something happens to it, and never otherwise."""
 
     CURSOR = "focused"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.focus('prompt')", "back", show=False)]
+    FOCUS_ON_CLICK = False
 
     @dataclass
     class Jumped(Message):

@@ -19,16 +19,12 @@ Hint = tuple[str, str, str]
 """A key, its label, and the action of a click; none when it is empty."""
 
 _FIRST = (
-    "answer('once')",
-    "answer('session')",
-    "answer('deny')",
-    "answer('note')",
     "complete",
     "interrupt",
-    "to_prompt",
+    "step_back",
     "send(True)",
 )
-"""Actions whose keys are shown before all others, answers to a question in the order of its list."""
+"""Actions whose keys are shown before all others, the most important first."""
 _PALETTE = "command_palette"
 """Textual binds the palette itself and does not want its key shown."""
 

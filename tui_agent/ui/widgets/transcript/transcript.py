@@ -66,6 +66,7 @@ class Transcript(BlockPane, can_focus=True):
     corrected without moving the lines the user looks at. Nothing ticks while nothing moves.
     """
 
+    FOCUS_ON_CLICK = False
     has_new: var[bool] = var(False, init=False)  # noqa: FBT003 - how Textual spells it
     """Whether something arrived below while the user had scrolled up."""
 

@@ -1,0 +1,167 @@
+"""Moves in the session's tree that take files along: the one question they may need, and the words afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tui_agent.app.format import one_line, plural
+from tui_agent.app.frontend import Choice
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from tui_agent.agent.agent import Agent
+    from tui_agent.agent.checkpoints.plan import Conflict, RestorePlan
+    from tui_agent.agent.checkpoints.restoring import Restored
+    from tui_agent.app.controller import Controller
+    from tui_agent.context.branch_summary import MovePlan
+    from tui_agent.session.entries import Entry
+
+    Go = Callable[[], Awaitable[object]]
+
+MAX_NAMED = 3
+"""Files or commits that a sentence names; the rest is counted."""
+
+REST, CONVERSATION, NOWHERE = "y", "c", "n"
+"""Answers where somebody else changed a file: all but that file, no file at all, or no move."""
+
+_RUNS = ("tool_result", "shell")
+"""Kinds of entries that may have made a commit."""
+
+
+async def move_with_files(
+    controller: Controller, agent: Agent, target: int | None, go: Go, *, pair: tuple[int | None, int | None]
+) -> str | None:
+    """Move by ``go`` and take files along; return what that did to files, None where the user went back.
+
+    ``pair`` are the ends of the move as it was made at first: where files stayed then, they stay now.
+    """
+    from tui_agent.agent.checkpoints.plan import RestorePlan
+
+    here = agent.session.leaf
+    stays = frozenset(pair) in agent.files.stayed
+    files = RestorePlan() if stays else await files_along(controller, agent, target)
+    if files is None:
+        return None
+    commits = await commits_left(agent, target)
+    await go()
+    done = await agent.files.restore(files)
+    if stays:
+        agent.files.stayed.add(frozenset((here, target)))
+    return files_told(files, done, commits)
+
+
+async def carry_out(
+    agent: Agent,
+    move: MovePlan,
+    files: RestorePlan | None,
+    *,
+    focus: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> str:
+    """Move (see ``Navigator.move``) and restore files, None to keep them; return what that did to files."""
+    commits = await commits_left(agent, move.leaf)
+    await agent.navigator.move(move, focus=focus, progress=progress)
+    if files is None:
+        agent.files.stayed.add(frozenset((move.from_id, move.leaf)))
+        return "files stay as they are"
+    return files_told(files, await agent.files.restore(files), commits)
+
+
+async def files_along(controller: Controller, agent: Agent, target: int | None) -> RestorePlan | None:
+    """Return how files go along with a move to an entry; None where the user goes back.
+
+    It asks only where somebody else changed one of the files, and once about each change.
+    """
+    from tui_agent.agent.checkpoints.plan import RestorePlan
+
+    ends = frozenset((agent.session.leaf, target))
+    agent.files.stayed.discard(ends)
+    plan = await agent.files.plan(target)
+    found = await agent.files.changed_by_others(plan)
+    foreign = list(found)
+    if not foreign:
+        return plan
+    changes = await agent.files.foreign_changes(target)
+    names = _listed([conflict.path for conflict in foreign])
+    answers = [
+        (REST, f"yes; {names} {_stay(foreign)} as now"),
+        (CONVERSATION, "the conversation only, no file"),
+        (NOWHERE, "no"),
+    ]
+    asked = Choice(
+        f"{names} changed, and not by this session. Go all the same?",
+        answers,
+        why=_why(foreign, plan),
+        files=changes,
+        unasked=REST,
+        inline=True,
+    )
+    answer = await controller.ask(asked)
+    if answer not in {REST, CONVERSATION}:
+        return None
+    agent.files.accept(found)
+    if answer == REST:
+        return plan
+    agent.files.stayed.add(ends)
+    return RestorePlan()
+
+
+def _why(foreign: Sequence[Conflict], plan: RestorePlan) -> str:
+    reasons = ", ".join(dict.fromkeys(conflict.reason for conflict in foreign))
+    rest = _steps_told(plan, [step.path for step in plan.steps])
+    return f"{reasons.capitalize()}. The rest: {rest}." if rest else f"{reasons.capitalize()}."
+
+
+def files_told(plan: RestorePlan, done: Restored, commits: Sequence[str] = ()) -> str:
+    """Return what a move did to files, and what it left as it is, in words; "" for nothing at all."""
+    said = [_steps_told(plan, done.done)] if done.done else []
+    said += [f"{_name(one.path)} stays ({one.reason})" for one in done.stays(plan)[:MAX_NAMED]]
+    if (more := len(done.stays(plan)) - MAX_NAMED) > 0:
+        said.append(f"{plural(more, 'more file')} as before")
+    if plan.omitted:
+        said.append(f"{plan.omitted:,} more files changed and stay: there were too many to keep")
+    if commits:
+        said.append(f"the {'commit' if len(commits) == 1 else 'commits'} {_listed(commits)} {_stay(commits)}")
+    return ", ".join(said)
+
+
+def _stay(things: Sequence[object]) -> str:
+    return "stays" if len(things) == 1 else "stay"
+
+
+def _steps_told(plan: RestorePlan, paths: Sequence[str]) -> str:
+    gone = {step.path for step in plan.steps if not step.wanted.exists}
+    deleted = [path for path in paths if path in gone]
+    restored = [path for path in paths if path not in gone]
+    said = [f"{_listed(deleted)} deleted"] if deleted else []
+    said += [f"{_listed(restored)} restored"] if restored else []
+    return ", ".join(said)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [_name(name) for name in names[:MAX_NAMED]]
+    if len(names) > MAX_NAMED:
+        shown[MAX_NAMED - 1 :] = [f"{len(names) - MAX_NAMED + 1} more"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _name(path: str) -> str:
+    text = one_line(path, 10_000)
+    return text if len(text) <= 40 else f"…{text[-39:]}"
+
+
+async def commits_left(agent: Agent, target: int | None) -> list[str]:
+    """Return the short names of the commits made while the entries were written that a move leaves."""
+    from tui_agent.files.own_git import commits_between
+
+    left = agent.session.reader.parting(agent.session.leaf, target).left
+    if not any(left.of_kind(kind) for kind in _RUNS):
+        return []
+    ids = list(left.ids)
+    ends: list[Entry] = agent.session.entries([ids[0], ids[-1]])
+    if not ends:
+        return []
+    times = [entry.created_at / 1_000 for entry in ends]
+    return await asyncio.to_thread(commits_between, agent.ports.project, min(times), max(times))

@@ -1,0 +1,172 @@
+"""Questions as the conversation shows them: what and why, what they are about, and their answers with keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from tui_agent.agent.checkpoints.restoring import ChangedFile
+from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
+from tui_agent.app.format import one_line, visible
+from tui_agent.app.frontend import Choice, DiffPage, Output, Page
+from tui_agent.app.permission_text import Answer, answers, asked_parts, first_answers, is_risky, question, why
+from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, body_lines
+from tui_agent.ui.widgets.transcript.line_view import diff_lines
+from tui_agent.ui.widgets.transcript.lines import Line, crop_runs
+
+LOOP_RESULTS, LOOP_LINES = 3, 3
+"""Results of a repeated call that are shown, and lines of each."""
+
+MAX_FIRST = 4
+"""A choice of so many answers shows all of them at once; of more, one fewer and "more"."""
+
+
+class Asked:
+    """A question that waits in the conversation."""
+
+    key: str
+    """Names it among those that wait."""
+    what: str
+    """The question, in one line."""
+    why: str
+    """Why it is asked, in one line; may be empty."""
+    at: str | None
+    """The answer the cursor begins on."""
+    rules: Sequence[str] = ()
+    """Rules that the user may change before they answer: their subject and a pattern, ``allow bash: git *``."""
+    takes_words = False
+    """Whether words sent from the prompt answer it."""
+    takes_keys = True
+    """Whether it takes keys by itself; else after Tab or a click alone."""
+
+    def lines(self, width: int) -> Iterator[Line]:
+        """Return what it is about, as the conversation would show it. Nothing in it is markup."""
+        raise NotImplementedError
+
+    def answers(self, rules: Sequence[str]) -> list[Answer]:
+        """Return every answer; ``rules`` are those offered, or as the user made them."""
+        raise NotImplementedError
+
+    def first(self) -> Sequence[str]:
+        """Return the names of the answers that are shown before the user asks for more."""
+        raise NotImplementedError
+
+    def page(self) -> Page | None:
+        """Return the page with all that it is about."""
+        return None
+
+    def settle(self, name: str, words: str = "", patterns: tuple[str, ...] = ()) -> None:
+        """Answer it. ``words`` are the user's own, ``patterns`` the rules' where they were changed."""
+        raise NotImplementedError
+
+    def leave(self) -> bool:
+        """Go back without an answer; False where it needs one."""
+        return False
+
+
+class AskedPermission(Asked):
+    """A call that needs permission, or repeats itself."""
+
+    takes_words = True
+
+    def __init__(self, request: PermissionRequest, settle: Callable[[PermissionAnswer], None]) -> None:
+        self.request = request
+        self.key = request.call_id
+        self.what = question(request)
+        self.why = why(request)
+        self.rules = request.rules
+        self.at = "deny" if is_risky(request) else "once"
+        self._settle = settle
+
+    def lines(self, width: int) -> Iterator[Line]:
+        """For a loop: the call's results so far; for a command: all of it and the parts that ask."""
+        request = self.request
+        if request.loop:
+            yield from _loop_lines(request, width)
+            return
+        if asked := asked_parts(request):
+            yield from _text_lines(request.command.strip(), "strong", width)
+            for text in asked:
+                yield Line(crop_runs([("asks for  ", "muted"), (text, "text")], width))
+            return
+        for text, kind in dict.fromkeys((need.detail or need.pattern, need.detail_kind) for need in request.needs):
+            if text and kind == "diff":
+                yield from diff_lines(text, width)
+            elif text and text not in self.what:
+                yield from _text_lines(text, "strong" if kind == "command" else "text", width)
+
+    def answers(self, rules: Sequence[str]) -> list[Answer]:
+        return answers(self.request, rules)
+
+    def first(self) -> Sequence[str]:
+        return first_answers(self.request)
+
+    def page(self) -> Page | None:
+        request = self.request
+        if diffs := [need for need in request.needs if need.detail_kind == "diff"]:
+            return DiffPage(self.what, [ChangedFile("M", need.pattern, "", need.detail) for need in diffs])
+        parts = [request.command, *(need.detail or need.pattern for need in request.needs), *request.loop]
+        return Output(self.what, "\n\n".join(dict.fromkeys(filter(None, parts))))
+
+    def settle(self, name: str, words: str = "", patterns: tuple[str, ...] = ()) -> None:
+        decision = Decision.DENY if name == "note" else Decision(name)
+        self._settle(PermissionAnswer(decision, words, patterns=patterns))
+
+
+class AskedChoice(Asked):
+    """One of a few answers; going back is None."""
+
+    def __init__(self, choice: Choice, settle: Callable[[str | None], None]) -> None:
+        self.key = f"choice-{id(self)}"
+        self.choice = choice
+        self.what = choice.question
+        self.why = choice.why
+        self.takes_keys = not choice.by_tab
+        self._settle = settle
+        self._names = [name for name, _text in choice.answers]
+        self.at = choice.at if choice.at in self._names else self._names[0]
+
+    def lines(self, width: int) -> Iterator[Line]:
+        if self.choice.details:
+            yield from _text_lines(self.choice.details, "text", width)
+        for file in self.choice.files:
+            if file.diff:
+                yield from diff_lines(file.diff, width)
+
+    def answers(self, rules: Sequence[str]) -> list[Answer]:  # noqa: ARG002 - as inherited
+        return [
+            Answer(name, key, text) for (name, text), key in zip(self.choice.answers, self.choice.keys, strict=True)
+        ]
+
+    def first(self) -> Sequence[str]:
+        shows_all = self.choice.by_tab or len(self._names) <= MAX_FIRST
+        return self._names if shows_all else self._names[: MAX_FIRST - 1]
+
+    def page(self) -> Page | None:
+        if self.choice.files:
+            return DiffPage(self.what, self.choice.files)
+        return Output(self.what, self.choice.details) if self.choice.details else None
+
+    def settle(self, name: str, words: str = "", patterns: tuple[str, ...] = ()) -> None:
+        del words, patterns
+        self._settle(name)
+
+    def leave(self) -> bool:
+        self._settle(None)
+        return True
+
+
+def _text_lines(text: str, style: str, width: int) -> Iterable[Line]:
+    return body_lines(TextBody(visible(text), style, ""), width)
+
+
+def _loop_lines(request: PermissionRequest, width: int) -> Iterator[Line]:
+    yield from _text_lines(one_line(f"{request.tool} {request.title}", 400), "strong", width)
+    # A repetitive answer comes with its text twice.
+    first = len(request.loop) - 1 if request.question else max(0, len(request.loop) - LOOP_RESULTS)
+    for number, result in enumerate(request.loop[first:], first + 1):
+        kept = visible(result).strip().splitlines()
+        more = f"  … {len(kept) - LOOP_LINES} more lines" if len(kept) > LOOP_LINES else ""
+        name = "repeated text" if request.question else f"result {number} of {len(request.loop)}"
+        yield Line([(f"{name}{more}", "muted")])
+        for text in kept[:LOOP_LINES] or ["(nothing)"]:
+            yield Line(crop_runs([(one_line(text), "text")], width - len(INDENT)), prefix=((INDENT, "text"),))

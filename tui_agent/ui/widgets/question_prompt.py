@@ -1,0 +1,463 @@
+"""The one form of a question: what, why, what it is about, and answers with their keys. In place, never modal."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalGroup, VerticalScroll
+from textual.content import Content
+from textual.reactive import var
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui_agent.app.frontend import Page
+from tui_agent.app.permission_text import Answer
+from tui_agent.ui.widgets.asked import Asked
+from tui_agent.ui.widgets.options import Options
+from tui_agent.ui.widgets.prompt import Prompt
+from tui_agent.ui.widgets.transcript.line_view import LineView
+
+KEY_HOLD_SECONDS = 0.2
+"""Seconds a key of the question waits for another one: two in a row are text."""
+ENTER_GRACES = 2
+"""Enter is taken after so many times the pause in which no key is."""
+OPEN, MORE = "open", "more"
+"""Keys that answer nothing: ``o`` shows all that is asked about, ``m`` the rest of the answers."""
+
+
+class QuestionChoices(Options, can_focus=True):
+    """The answers."""
+
+    FOCUS_ON_CLICK = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("pageup", "scroll_details(-1)", "details up", show=False),
+        Binding("pagedown", "scroll_details(1)", "details down", show=False),
+    ]
+
+    def __init__(self, question: "QuestionPrompt", *, hold: float) -> None:
+        """Make the choices; a key waits ``hold`` seconds for another one."""
+        super().__init__(compact=True)
+        self._question = question
+        self.hold = hold
+        self._held = ""
+        self.typed = False
+        """Whether text was typed since the question took the keys; keys close behind are text, too."""
+        self.touched = False
+        """Whether the user moved among the choices: then Enter takes the highlighted one at once."""
+
+    def action_select(self) -> None:
+        if self.touched or self._question.has_stood:
+            super().action_select()
+
+    async def _on_click(self, event: events.Click) -> None:  # noqa: ARG002 - as inherited
+        self.touched = True
+
+    async def _on_key(self, event: events.Key) -> None:
+        character = event.character if event.is_printable else None
+        if character is None:
+            self.touched |= event.key in {"up", "down"}
+            await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
+        is_text = not self._question.armed or self._question.meaning(character) is None
+        if self.typed or self._held or is_text:
+            self.typed = True
+            held, self._held = self._held, ""
+            self._question.go_on(held + character)
+        else:
+            self._held = character
+            self.set_timer(self.hold, self._take_held) if self.hold else self._take_held()
+
+    def action_scroll_details(self, pages: int) -> None:
+        self._question.scroll_details(pages)
+
+    def _take_held(self) -> None:
+        held, self._held = self._held, ""
+        if held and (meant := self._question.meaning(held)) is not None:
+            self._question.take(meant)
+
+
+WORDS_HINT = "enter sends your words as “no, but …” · tab: answer with a key"
+KEYS_HINT = "tab: answer with a key"
+TAB_HINT = "tab: choose with a key · enter in the empty prompt takes"
+PATTERN_HINT = "* stands for anything. Enter takes it, Escape goes back"
+"""Replaces the reason while a rule is being changed."""
+
+
+class QuestionPrompt(VerticalGroup):
+    """Shows the oldest question that waits; others are counted.
+
+    A question takes no key at first, not while the user is typing, and not while the prompt has words: where it is
+    about a call, those are sent as the answer "no, but …". The user can give it the keys all the same, by Tab.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "back", show=False)]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"question--what", "question--why"}
+
+    armed: var[bool] = var(False, toggle_class="-armed")  # noqa: FBT003 - how Textual spells it
+    """Whether it has the keys."""
+
+    def __init__(
+        self,
+        *,
+        grace: float,
+        typing_pause: float,
+        prompt: Prompt,
+        clock: Callable[[], float],
+        show: Callable[[Page], None],
+    ) -> None:
+        """``show`` shows the page with the whole subject of a question."""
+        super().__init__()
+        self._show_page = show
+        self._prompt = prompt
+        self._grace = grace
+        self._typing_pause = typing_pause
+        self._clock = clock
+        self._waiting: list[Asked] = []
+        self._shown_at = 0.0
+        self._details = LineView()
+        self._title = Static("", classes="question-title", markup=False)
+        self._scroll = VerticalScroll(self._details, can_focus=False)
+        self._hint = Static("", classes="question-hint", markup=False)
+        self._choices = QuestionChoices(self, hold=min(KEY_HOLD_SECONDS, grace))
+        self._note = Input(placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True)
+        """The field for an instruction to the agent; its text stays."""
+        self._pattern = Input(compact=True, select_on_focus=False)
+        """The pattern of a rule before it is made."""
+        self._made: list[str] = []
+        """The rules as the user wants them: their subject and a pattern, ``allow bash: git commit *``."""
+        self._changed = 0
+        self._shows_all = False
+        self._is_scrolled = False
+        self.display = False
+
+    def wait_for(self, *, grace: float, typing_pause: float) -> None:
+        """Wait so many seconds from the next question on before keys are taken."""
+        self._grace = grace
+        self._typing_pause = typing_pause
+        self._choices.hold = min(KEY_HOLD_SECONDS, grace)
+
+    def compose(self) -> ComposeResult:
+        yield self._title
+        yield self._scroll
+        yield self._hint
+        yield self._choices
+        yield self._note
+        yield self._pattern
+
+    @property
+    def asked(self) -> Asked | None:
+        """The question that is shown."""
+        return self._waiting[0] if self._waiting else None
+
+    @property
+    def has_stood(self) -> bool:
+        """Whether it was there long enough for an Enter to be meant for it."""
+        typed = self._prompt.last_typed + self._typing_pause
+        return self._clock() >= max(self._shown_at + ENTER_GRACES * self._grace, typed) and not self._prompt.text
+
+    def ask(self, asked: Asked) -> None:
+        """Add a question; it is shown when those before it are settled."""
+        if any(waiting.key == asked.key for waiting in self._waiting):
+            return
+        self._waiting.append(asked)
+        if len(self._waiting) == 1:
+            self._show(asked)
+        else:
+            self._show_title()
+
+    def settle(self, key: str) -> None:
+        """Take a question away that was answered, here or elsewhere."""
+        shown = self.asked
+        self._waiting = [waiting for waiting in self._waiting if waiting.key != key]
+        if (asked := self.asked) is None:
+            self.display = self.armed = False
+        elif asked is not shown:
+            self._show(asked)
+        else:
+            self._show_title()
+
+    def answer_in_words(self, text: str) -> bool:
+        """Answer "no, but …", unless the question was not there long enough to be seen; returns whether it was.
+
+        A question that no words answer is left: the user goes on without it.
+        """
+        asked = self.asked
+        if asked is None:
+            return False
+        if not asked.takes_words:
+            if asked.takes_keys:
+                asked.leave()
+            return False
+        was_seen = self._clock() >= self._shown_at + self._grace
+        if was_seen:
+            self.armed = False
+            asked.settle("note", text.strip())
+        return was_seen
+
+    def draft_changed(self) -> None:
+        if self.asked is None or self._choices.has_focus:
+            return
+        self._show_hint()
+        if not self._prompt.text:
+            self._arm_or_wait()
+
+    def come_back(self) -> None:
+        """Take no key at first: the user comes from elsewhere and sees the question only now."""
+        if self.asked is not None and not self._is_written_in:
+            self._release()
+            self._shown_at = self._clock()
+            self._arm_or_wait()
+
+    def take_at_cursor(self) -> None:
+        """Take the highlighted answer of a question that leaves the keys to the prompt; not in its first moment."""
+        asked, row = self.asked, self._choices.highlighted_option
+        stood = self._clock() >= self._shown_at + ENTER_GRACES * self._grace
+        if asked is not None and not asked.takes_keys and row is not None and row.id and stood:
+            self.armed = True
+            self.take(row.id)
+
+    def clear(self) -> None:
+        """Leave the questions about the work that is over: those of the agent were settled elsewhere."""
+        over = [asked for asked in self._waiting if asked.takes_keys]
+        for asked in over:
+            asked.leave()
+            self.settle(asked.key)
+
+    # -- showing ----------------------------------------------------------------------------------------------
+
+    def _release(self) -> None:
+        """Give the keys to the prompt, where they are text until it has been seen."""
+        self.armed = False
+        if self._choices.has_focus:
+            self._prompt.focus()
+
+    def _show(self, asked: Asked) -> None:
+        self._release()
+        self._shown_at = self._clock()
+        self._details.show(asked.lines)
+        self._is_scrolled = self._shows_all = False
+        self.call_after_refresh(self._show_first_change)
+        self._made = list(asked.rules)
+        self._choices.touched = False
+        self._show_answers(asked.at)
+        self._note.value = ""
+        self._write_in(None)
+        self.display = True
+        self._arm_or_wait()
+
+    def _answers(self) -> list[Answer]:
+        return self.asked.answers(self._made) if self.asked is not None else []
+
+    def _show_answers(self, at: str | None) -> None:
+        """Show the answers with their keys, the cursor on one of them."""
+        if (asked := self.asked) is None:
+            return
+        known = self._answers()
+        shown = [answer for answer in known if self._shows_all or answer.name in asked.first()]
+        rows = [Option(Content(f"{one.key}  {one.text}"), id=one.name, disabled=not one.is_possible) for one in shown]
+        if len(shown) < len(known):
+            rows.append(Option(Content("m  more…"), id=MORE))
+        self._choices.set_options(rows)
+        names = [row.id for row in rows]
+        self._choices.highlighted = names.index(at) if at in names else 0
+
+    def _show_title(self) -> None:
+        if (asked := self.asked) is None:
+            return
+        more = f"  ({len(self._waiting) - 1} more)" if len(self._waiting) > 1 else ""
+        heading, why = asked.what, asked.why
+        if self._pattern.display:
+            heading, why = f"{self._made[self._changed].partition(': ')[0]}:", PATTERN_HINT
+        faint, strong = ".question--why", ".question--what"
+        about = f"  {why}" if why else ""
+        self._title.update(Content.assemble((heading, strong), (about, faint), (more, faint)))
+
+    def _show_first_change(self) -> None:
+        """Scroll to the first line that changes, where the lines before it leave no room for it."""
+        lines = enumerate(self._details.lines(self._details.size.width))
+        rows = self._scroll.size.height
+        first = next((at for at, line in lines if line.fill.startswith(("added", "removed"))), 0)
+        self._scroll.scroll_to(y=first - rows // 3 if first >= rows - 1 else 0, animate=False)
+        self._show_hint()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._show_hint if self._is_scrolled else self._show_first_change)
+
+    def _show_hint(self) -> None:
+        below = round(self._scroll.max_scroll_y - self._scroll.scroll_target_y)
+        words = bool(self._prompt.text) and not self.armed
+        self.set_class(words, "-words")
+        hint = ""
+        if words and self.asked is not None:
+            hint = WORDS_HINT if self.asked.takes_words else KEYS_HINT
+        elif self.asked is not None and not (self.armed or self.asked.takes_keys):
+            at = self._choices.highlighted_option
+            hint = f"{TAB_HINT} {self._key_of(at.id)}" if at is not None and at.id else KEYS_HINT
+        elif below > 0:
+            opens = " · PgDn · o opens" * self._choices.display
+            hint = f"{below:,} more line{'s' * (below > 1)}{opens}"
+        self._hint.display = bool(hint)
+        self._hint.update(hint)
+
+    def _key_of(self, name: str) -> str:
+        return next((answer.key for answer in self._answers() if answer.name == name), name)
+
+    def _arm_or_wait(self) -> None:
+        asked = self.asked
+        if self._prompt.text or asked is None or self.armed or not asked.takes_keys:
+            self._show_hint()
+            return
+        now = self._clock()
+        ready = max(self._shown_at + self._grace, self._prompt.last_typed + self._typing_pause)
+        if ready > now:
+            self.set_timer(ready - now, self._arm_or_wait)
+        elif self.screen.focused is self._prompt or self.screen.focused is None or self.has_focus_within:
+            # Whoever searches or reads has the keys until they come back.
+            self.arm()
+
+    def arm(self) -> None:
+        """Take the keys."""
+        self.armed = True
+        self._choices.typed = False
+        self._choices.focus()
+        self._show_hint()
+        self.refresh_bindings()
+
+    @property
+    def _is_written_in(self) -> bool:
+        return self._note.has_focus or self._pattern.has_focus
+
+    def on_descendant_blur(self) -> None:
+        """Keys that go elsewhere are not its own any more; the terminal's own focus takes none away."""
+        if self.app.app_focus:
+            self.call_later(self._look_for_keys)
+
+    def _look_for_keys(self) -> None:
+        if self.armed and not self.has_focus_within and self.screen.is_active:
+            self.armed = False
+            self._show_hint()
+
+    # -- answering --------------------------------------------------------------------------------------------
+
+    @on(OptionList.OptionSelected)
+    def _option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        if event.option_id:
+            self.take(event.option_id)
+
+    def meaning(self, character: str) -> str | None:
+        """Return what a key of the question stands for: an answer's name, ``OPEN`` or ``MORE``; None for text."""
+        known = self._answers()
+        names = {answer.key: answer.name for answer in known if answer.is_possible}
+        numbers = {str(number): answer.name for number, answer in enumerate(known, 1) if answer.is_possible}
+        if character == "m" and not self._shows_all and self.asked is not None and len(self.asked.first()) < len(known):
+            return MORE
+        if character == "o":
+            return OPEN
+        return names.get(character.lower()) or numbers.get(character)
+
+    def go_on(self, text: str) -> None:
+        """Give the keys back to the prompt, with a text that was meant for it."""
+        self.armed = False
+        self._prompt.go_on(text)
+
+    def scroll_details(self, pages: int) -> None:
+        self._is_scrolled = True
+        self._scroll.scroll_relative(y=pages * max(1, self._scroll.size.height - 1), animate=False)
+        self._show_hint()
+
+    @on(Input.Submitted)
+    def _field_sent(self, event: Input.Submitted) -> None:
+        """Send the note; or take the pattern of one rule, and go on with the next until all are done."""
+        event.stop()
+        text = event.value.strip()
+        if event.input is self._note:
+            self._settle("note", text)
+            return
+        if text:
+            about, _, _ = self._made[self._changed].partition(": ")
+            self._made[self._changed] = f"{about}: {text}"
+        if self._changed + 1 < len(self._made):
+            self._change_rule(self._changed + 1)
+        else:
+            self.action_back()
+
+    def _write_in(self, field: Input | None) -> None:
+        """Show a field in place of the choices, which a small screen has no room for beside it; None shows those."""
+        for known in (self._note, self._pattern):
+            known.display = known is field
+        if field is not None:
+            field.focus()
+        self._choices.display = field is None
+        self._show_title()
+        self._show_hint()
+
+    def _change_rule(self, place: int) -> None:
+        self._changed = place
+        _, _, self._pattern.value = self._made[place].partition(": ")
+        self._pattern.cursor_position = len(self._pattern.value)
+        self._write_in(self._pattern)
+
+    @property
+    def can_go_back(self) -> bool:
+        """Whether there is a field, a longer list or a whole question to leave; a call's question needs an answer."""
+        asked = self.asked
+        return asked is not None and (self._is_written_in or self._shows_all or not asked.takes_words)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - as inherited
+        return action != "back" or self.can_go_back
+
+    def action_back(self) -> None:
+        """Leave the field, the longer list, or the question."""
+        is_field = self._note.display or self._pattern.display
+        if is_field:
+            is_rule = self._pattern.display
+            self._write_in(None)
+            self._show_answers("session" if is_rule else None)
+            self._choices.focus()
+        elif self._shows_all:
+            self._shows_all = False
+            self._show_answers(self.asked.at if self.asked is not None else None)
+        elif self.asked is not None:
+            self.armed = False
+            self.asked.leave()
+        self.refresh_bindings()
+
+    def take(self, name: str) -> None:
+        """Act on a key or a choice: answer, or show more."""
+        asked = self.asked
+        if asked is None or not self.armed:
+            return
+        match name:
+            case "open":
+                if (page := asked.page()) is not None:
+                    self._show_page(page)
+            case "more":
+                self._shows_all = True
+                rest = [answer.name for answer in self._answers() if answer.name not in asked.first()]
+                self._show_answers(rest[0])
+                self._choices.touched = True
+            case "rule":
+                self._change_rule(0)
+            case "note":
+                self._write_in(self._note)
+            case _:
+                self._settle(name)
+
+    def _settle(self, name: str, words: str = "") -> None:
+        if (asked := self.asked) is None:
+            return
+        is_changed = self._made != list(asked.rules)
+        patterns = tuple(rule.partition(": ")[2] for rule in self._made) if is_changed else ()
+        self.armed = False
+        asked.settle(name, words, patterns if name in {"session", "project"} else ())
+
+    def on_click(self, event: events.Click) -> None:
+        """A click is meant: it need not wait for the pause in typing, only for the grace period."""
+        if self.asked is not None and not self.armed and self._clock() >= self._shown_at + self._grace:
+            event.stop()
+            self.arm()
