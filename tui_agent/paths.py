@@ -1,37 +1,73 @@
 """Where the program keeps things on this platform, and the two variables that override it."""
 
 import os
+import pwd
 from pathlib import Path
 
 import platformdirs
 
 _NAME = "tui-agent"
+DATA_VARIABLE = "TUI_AGENT_DATA_DIR"
+
+
+def provide_home() -> None:
+    """See to it that there is a home directory, as a container gives one to a user without a name: the root."""
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        os.environ["HOME"] = "/"
+
+
+def keep_nothing() -> None:
+    """Use a temporary directory for data where their own place can't be written: nothing is to be kept.
+
+    Raises:
+        OSError: there is no place for temporary files either.
+    """
+    try:
+        data_dir().mkdir(parents=True, exist_ok=True)
+        if os.access(data_dir(), os.W_OK):
+            return
+    except OSError:
+        pass  # it is the reason for another place
+    import atexit
+    import shutil
+    import tempfile
+
+    place = tempfile.mkdtemp(prefix=f"{_NAME}-")
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    os.environ[DATA_VARIABLE] = place
 
 
 def config_dir() -> Path:
     """Return the directory of ``config.toml`` and the user's own prompts and styles."""
-    return _override("TUI_AGENT_CONFIG_DIR") or Path(platformdirs.user_config_dir(_NAME, appauthor=False))
+    return _override("TUI_AGENT_CONFIG_DIR") or _absolute(Path(platformdirs.user_config_dir(_NAME, appauthor=False)))
 
 
 def data_dir() -> Path:
     """Return the directory of the session database."""
-    return _override("TUI_AGENT_DATA_DIR") or Path(platformdirs.user_data_dir(_NAME, appauthor=False))
+    return _override(DATA_VARIABLE) or _absolute(Path(platformdirs.user_data_dir(_NAME, appauthor=False)))
 
 
 def cache_dir() -> Path:
     """Return the directory of regenerable files."""
-    if override := _override("TUI_AGENT_DATA_DIR"):
+    if override := _override(DATA_VARIABLE):
         return override / "cache"
-    return Path(platformdirs.user_cache_dir(_NAME, appauthor=False))
+    return _absolute(Path(platformdirs.user_cache_dir(_NAME, appauthor=False)))
 
 
 def log_dir() -> Path:
     """Return the directory of log files."""
-    if override := _override("TUI_AGENT_DATA_DIR"):
+    if override := _override(DATA_VARIABLE):
         return override / "log"
-    return Path(platformdirs.user_log_dir(_NAME, appauthor=False))
+    return _absolute(Path(platformdirs.user_log_dir(_NAME, appauthor=False)))
 
 
 def _override(variable: str) -> Path | None:
     value = os.environ.get(variable)
-    return Path(value).expanduser() if value else None
+    return _absolute(Path(value).expanduser()) if value else None
+
+
+def _absolute(path: Path) -> Path:
+    """Return a path that means the same from anywhere, without ``..``."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - the one of pathlib keeps them

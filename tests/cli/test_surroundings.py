@@ -85,3 +85,57 @@ def test_neither_a_thread_nor_a_program_that_starts_holds_the_end() -> None:
     assert (done.returncode, done.stdout) == (3, "cleaned up\n")
     # Whoever closes the program's pipes may wait for it before asyncio does, which then says so.
     assert [line for line in done.stderr.splitlines() if not line.startswith("Unknown child process pid")] == []
+
+
+UNWRITABLE = "/proc"
+
+
+@pytest.mark.skipif(not Path(UNWRITABLE).exists(), reason="there is no directory that nobody can write to")
+def test_a_home_that_cannot_be_written_to_is_told_with_the_variable_that_helps(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    environment = {name: value for name, value in environment.items() if not name.startswith(("TUI_AGENT_", "XDG_"))}
+    environment |= {"HOME": UNWRITABLE}
+    done = run('"$0" "$@" --demo -p hello', environment, tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Sessions can't be kept in /proc/.local/share/tui-agent: ")
+    assert "TUI_AGENT_DATA_DIR" in done.stderr
+    assert done.stderr.count("\n") == 1
+    kept_nowhere = run('"$0" "$@" --demo --no-session -p hello', environment, tmp_path)
+    assert (kept_nowhere.returncode, kept_nowhere.stderr) == (0, "")
+    assert "I am a script" in kept_nowhere.stdout
+
+
+@pytest.mark.parametrize("place", ["./d", "a/../d", "d/"])
+def test_a_relative_data_directory_is_one(tmp_path: Path, environment: dict[str, str], place: str) -> None:
+    done = run('"$0" "$@" --demo -p hello', environment | {"TUI_AGENT_DATA_DIR": place}, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "d").is_dir()
+
+
+@pytest.mark.parametrize(
+    "surroundings",
+    [
+        {"LC_ALL": "C"}, {"LC_ALL": "POSIX"}, {"LC_ALL": "en_US.ISO-8859-1"}, {"LANG": "xx_YY"}, {"TERM": "dumb"},
+        {"TERM": ""}, {"PATH": ""}, {"TZ": "Nowhere/Land"}, {"HOME": ""}, {"HOME": "relative"}, {"HOME": "/dev/null"},
+        {"TMPDIR": "/nowhere"}, {"SHELL": "/nowhere"}, {"COLUMNS": "x"}, {"NO_PROXY": "[", "ALL_PROXY": "socks://x"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_odd_variables_change_nothing(
+    tmp_path: Path, environment: dict[str, str], surroundings: dict[str, str]
+) -> None:
+    shell = ["/bin/sh", "-c", '"$0" "$@" --demo -p hello', *PROGRAM]
+    done = subprocess.run(
+        shell, check=False, env=environment | surroundings, cwd=tmp_path, capture_output=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"I am a script" in done.stdout
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("mask", ["000", "077", "777"])
+def test_any_umask(tmp_path: Path, environment: dict[str, str], mask: str) -> None:
+    done = run(f'umask {mask}; "$0" "$@" --demo --no-session -p hello', environment, tmp_path)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0 or done.stderr.count("\n") == 1

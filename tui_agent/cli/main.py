@@ -31,6 +31,10 @@ _MODULES = {
 
 def run(argv: list[str]) -> int:
     provide_streams()
+    if not os.environ.get("HOME"):
+        from tui_agent.paths import provide_home
+
+        provide_home()
     try:
         try:
             Path.cwd()
@@ -203,7 +207,10 @@ def _sentence(error: Exception, *, debug: bool) -> str:
         return str(error)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "The disk is full: nothing more could be written."
-    from tui_agent.paths import log_dir
+    from tui_agent.paths import DATA_VARIABLE, data_dir, log_dir
+
+    if isinstance(error, OSError) and str(error.filename).startswith(str(data_dir())):
+        return f"{error.filename} can't be used: {error.strerror}. {DATA_VARIABLE} names another directory for data."
 
     where = Path(log_dir()) / "tui-agent.log"
     return f"Unexpected error: {type(error).__name__}: {error}. Details are in {where}; --debug shows them here."

@@ -13,7 +13,7 @@ from tui_agent.app.format import plural, short_path
 from tui_agent.cli.output import say, say_json, when
 from tui_agent.files.own_git import find_project
 from tui_agent.model.demo import DEMO_MODEL
-from tui_agent.paths import data_dir
+from tui_agent.paths import DATA_VARIABLE, data_dir
 from tui_agent.safe_text import one_line
 from tui_agent.session.errors import StoreError, StoreUnavailable
 from tui_agent.session.ids import short_id
@@ -28,7 +28,10 @@ def open_store() -> Store:
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise StoreUnavailable(f"Sessions can't be kept in {directory}: {error.strerror or error}.") from None
+        raise StoreUnavailable(
+            f"Sessions can't be kept in {directory}: {error.strerror or error}. "
+            f"{DATA_VARIABLE} names another directory; --no-session keeps none."
+        ) from None
     return Store(directory / DATABASE)
 
 

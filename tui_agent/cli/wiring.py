@@ -48,7 +48,7 @@ from tui_agent.model.demo import DEMO_MODEL, create_demo_workspace
 from tui_agent.model.logins import Logins
 from tui_agent.model.protocol import ModelError
 from tui_agent.path_checks import is_directory, real_path
-from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
+from tui_agent.paths import cache_dir, config_dir, data_dir, keep_nothing, log_dir
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
 from tui_agent.sandbox import Sandbox
@@ -88,6 +88,7 @@ class Wiring:
         self.chosen: AgentSpec | None = self._choose_agent()
         """The agent of the user's that was named instead of a mode."""
         if arguments.no_session:
+            keep_nothing()
             self.store = Store(make_own_directory(self, Path(tempfile.gettempdir())) / DATABASE)
         else:
             self.store = open_store()

@@ -12,6 +12,7 @@ from tui_agent.files.atomic import write_atomically
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import plain_url
+from tui_agent.path_checks import is_file
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ class ServedModels:
             log.warning("what servers said of their models is not kept: %s", error)
 
     def _known(self) -> dict[str, ServerAnswer]:
-        if self._answers is None and self._path is not None and self._path.is_file():
+        if self._answers is None and self._path is not None and is_file(self._path):
             try:
                 kept = loads(self._path.read_bytes()).items()
                 self._answers = {url: ServerAnswer.model_validate(answer) for url, answer in kept}
