@@ -1,7 +1,6 @@
 """``tui-agent plugin``: adds, lists and removes plugins in Claude Code's layout."""
 
 import shutil
-import subprocess
 import sys
 import tempfile
 from argparse import Namespace
@@ -9,15 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
+from subprocess import SubprocessError
 
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.output import say, say_json
+from tui_agent.files.own_git import call_git
 from tui_agent.paths import data_dir
 from tui_agent.plugins import PLUGINS, PluginError, PluginStore, market_of, read_plugin
-from tui_agent.processes.own_programs import bare_environment
 from tui_agent.safe_text import one_line
 
 CLONE_SECONDS = 120
+_PROTOCOLS = "https:http:ssh:git:file"
 _ADDRESSES = ("https://", "http://", "git@", "ssh://", "git://", "file://")
 
 
@@ -78,18 +79,15 @@ def _folder_of(source: str) -> Iterator[Path]:
 
 
 def _clone(address: str, folder: Path) -> None:
-    git = shutil.which("git")
-    if git is None:
-        raise UsageError("git is not installed: clone the repository yourself and add the folder.")
-    command = [git, "-c", "core.hooksPath=/dev/null", "clone", "--quiet", "--depth", "1", "--", address, str(folder)]
+    words = ("-c", "core.hooksPath=/dev/null", "clone", "--quiet", "--depth", "1", "--", address, str(folder))
     try:
-        done = subprocess.run(
-            command, env=bare_environment(), capture_output=True, text=True, timeout=CLONE_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
+        done = call_git(words, folder.parent, {"GIT_ALLOW_PROTOCOL": _PROTOCOLS}, seconds=CLONE_SECONDS)
+    except FileNotFoundError:
+        raise UsageError("git is not installed: clone the repository yourself and add the folder.") from None
+    except (OSError, SubprocessError):
         raise UsageError(f"{address} could not be cloned within {CLONE_SECONDS} seconds.") from None
     if done.returncode:
-        raise UsageError(f"{address} could not be cloned: {one_line(done.stderr, 300)}")
+        raise UsageError(f"{address} could not be cloned: {one_line(done.stderr.decode('utf-8', 'replace'), 300)}")
 
 
 def _chosen(folder: Path, name: str) -> Path:

@@ -5,7 +5,6 @@ import errno
 import json
 import logging
 import os
-import shutil
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
@@ -294,7 +293,7 @@ async def _program(
         raise SandboxError(refusal)
     if sandbox is not None and sandbox.active:
         # In the sandbox it may be one of the project.
-        program = words[0] if "/" in words[0] else shutil.which(words[0], path=environment.get("PATH"))
+        program = words[0] if "/" in words[0] else find_program(words[0], environ=environment)
         if program is None:
             raise FileNotFoundError(errno.ENOENT, "there is no such program", words[0])
         launch = await sandbox.launch(
