@@ -118,6 +118,19 @@ async def test_line_ends_are_committed_as_git_keeps_them(tmp_path: Path, project
     assert raw.stdout == b"a\nb\nc\nd\n"
 
 
+async def test_a_patch_names_what_git_would_not_take_from_it(tmp_path: Path, project: Path) -> None:
+    (project / ".gitattributes").write_bytes(b"*.bin filter=lfs\n")
+    git(project, "update-index", "--add", "--cacheinfo", f"160000,{git(project, 'rev-parse', 'HEAD').strip()},sub")
+    git(project, "add", ".gitattributes")
+    git(project, "commit", "-qm", "attributes")
+    command = "printf x >> picture.bin; mkdir -p sub; printf x > sub/new.txt; printf y >> plain.txt"
+    result = await result_of(tmp_path, project, command)
+    said = result.write(str(tmp_path / "x.patch"))
+    assert "picture.bin (git's filter “lfs” has to be run for it)" in said
+    assert "sub/new.txt (it is in a submodule)" in said
+    assert [file.path for file in result.files] == ["plain.txt"]
+
+
 async def test_a_session_that_changed_nothing_has_no_result(tmp_path: Path, project: Path) -> None:
     result = await result_of(tmp_path, project, "true")
     assert not result

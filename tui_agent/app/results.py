@@ -12,7 +12,15 @@ from tui_agent.agent.checkpoints.restoring import Restorer
 from tui_agent.app.format import plural
 from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
-from tui_agent.files.git_writing import Committed, FileEdit, FileVersion, commit_to_branch, make_patch, merge
+from tui_agent.files.git_writing import (
+    Committed,
+    FileEdit,
+    FileVersion,
+    commit_to_branch,
+    make_patch,
+    merge,
+    not_of_git,
+)
 from tui_agent.files.own_git import find_project
 from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
@@ -115,6 +123,9 @@ class SessionResult:
         inner = {file.path: name for file in files if (name := _repository_of(file.path, project))}
         files = [file for file in files if file.path not in inner]
         left_out += [Conflict(path, f"of the repository {name}") for path, name in inner.items()]
+        foreign = not_of_git(project, [file.path for file in files])
+        files = [file for file in files if file.path not in foreign]
+        left_out += [Conflict(path, reason) for path, reason in foreign.items()]
         return cls(session, leaf, project, files, left_out, mixed, sum(entry.omitted for entry in checkpoints))
 
     def __bool__(self) -> bool:

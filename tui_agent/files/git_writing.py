@@ -150,24 +150,10 @@ def commit_to_branch(project: Path, branch: str, edits: Sequence[FileEdit], mess
 
 def _write_tree(git: "_Git", tree: Path, edits: Sequence[FileEdit]) -> tuple[dict[str, str], list[str]]:
     """Write the files for the commit; return those that can't be, with reasons, and those mixed."""
-    links = {
-        row.partition(b"\t")[2] for row in git.run("ls-files", "--stage", "-z").split(b"\0") if row.startswith(_LINK)
-    }
-    # Paths whose attributes name a filter program (Git LFS, say), with its name.
-    names = b"".join(os.fsencode(edit.path) + b"\0" for edit in edits)
-    fields = git.run("check-attr", "-z", "--stdin", "--cached", "filter", text=names).split(b"\0")
-    rows = zip(fields[::3], fields[2::3], strict=False)
-    unset = {b"unspecified", b"unset", b"set"}
-    filtered = {os.fsdecode(path): value.decode("utf-8", "replace") for path, value in rows if value not in unset}
-    left_out: dict[str, str] = {}
+    left_out = _unwritable(git, [edit.path for edit in edits])
     mixed: list[str] = []
     for edit in edits:
-        above = [os.fsencode(str(parent)) for parent in Path(edit.path).parents]
-        if links.intersection(above):
-            left_out[edit.path] = "it is in a submodule"
-        elif edit.path in filtered:
-            left_out[edit.path] = f"git's filter “{filtered[edit.path]}” has to be run for it"
-        elif edit.after.content is not None:
+        if edit.path not in left_out and edit.after.content is not None:
             content, is_mixed = _for_commit(git, edit)
             file = tree / edit.path
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -175,6 +161,45 @@ def _write_tree(git: "_Git", tree: Path, edits: Sequence[FileEdit]) -> tuple[dic
             file.chmod(0o755 if edit.after.is_executable else 0o644)
             mixed += [edit.path] if is_mixed else []
     return left_out, mixed
+
+
+def not_of_git(project: Path, paths: Sequence[str]) -> dict[str, str]:
+    """Return the files of a repository that git would not take as they are, with the reasons; none without git."""
+    repository = repository_of(project)
+    if repository is None or not paths:
+        return {}
+    with tempfile.TemporaryDirectory(prefix="tui-agent-result-") as name:
+        own = Path(name) / "git"
+        own.mkdir()
+        furnish(own, repository)
+        try:
+            return _unwritable(_Git(project, own), paths)
+        except GitWriteError:
+            return {}
+
+
+def _unwritable(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
+    """Return the files that a commit can't hold: those in submodules, and those that a filter program changes."""
+    listed = git.run("ls-files", "--stage", "-z").split(b"\0")
+    links = {row.partition(b"\t")[2] for row in listed if row.startswith(_LINK)}
+    filtered = _filters(git, paths)
+    left_out: dict[str, str] = {}
+    for path in paths:
+        above = [os.fsencode(str(parent)) for parent in Path(path).parents]
+        if links.intersection(above):
+            left_out[path] = "it is in a submodule"
+        elif path in filtered:
+            left_out[path] = f"git's filter “{filtered[path]}” has to be run for it"
+    return left_out
+
+
+def _filters(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
+    """Return the filter programs (Git LFS, say) that attributes name, by path."""
+    names = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    fields = git.run("check-attr", "-z", "--stdin", "filter", text=names).split(b"\0")
+    unset = {b"unspecified", b"unset", b"set"}
+    rows = zip(fields[::3], fields[2::3], strict=False)
+    return {os.fsdecode(path): value.decode("utf-8", "replace") for path, value in rows if value not in unset}
 
 
 def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
