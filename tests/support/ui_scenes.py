@@ -142,7 +142,7 @@ async def _found(stage: Stage, pilot: Any) -> None:
 
 async def _models(stage: Stage, pilot: Any) -> None:
     await pilot.press("f2")
-    await until(lambda: len(stage.app.screen.query_one("#rows").options) == 5, pilot)  # type: ignore[attr-defined]
+    await until(lambda: len(stage.app.screen.query_one("#rows").options) == 9, pilot)  # type: ignore[attr-defined]
 
 
 async def _effort(stage: Stage, pilot: Any) -> None:
@@ -165,7 +165,7 @@ async def _run(stage: Stage, pilot: Any, name: str) -> None:
 
 async def _elsewhere(stage: Stage, pilot: Any) -> None:
     await pilot.press("f2")
-    await until(lambda: len(stage.app.screen.query_one("#rows").options) == 5, pilot)  # type: ignore[attr-defined]
+    await until(lambda: len(stage.app.screen.query_one("#rows").options) == 9, pilot)  # type: ignore[attr-defined]
     stage.agent.emit(RunStarted(), PermissionAsked(question_bash()))
     await pilot.pause()
 

@@ -28,8 +28,12 @@ def make_session(stage: Stage, *texts: str, cwd: object = HOME, title: str = "")
 
 async def rows(stage: Stage, pilot: object, count: int) -> list[str]:
     listing = stage.app.screen.query_one("#rows")
-    await until(lambda: len(listing.options) == count and listing.display == bool(count), pilot)  # type: ignore[attr-defined]
-    return [str(option.prompt) for option in listing.options]  # type: ignore[attr-defined]
+
+    def shown() -> int:
+        return sum(not option.disabled for option in listing.options)  # type: ignore[attr-defined]
+
+    await until(lambda: shown() == count and listing.display == bool(count), pilot)
+    return [str(option.prompt) for option in listing.options if not option.disabled]  # type: ignore[attr-defined]
 
 
 async def test_one_escape_leaves_the_search_and_the_next_one_the_list(tmp_path: Path) -> None:
@@ -155,6 +159,44 @@ async def test_models_with_a_key_come_first_and_one_is_picked_by_typing(stage: S
         await until(lambda: "Use my/own-model" in screen_text(stage), pilot)
         await press(pilot, "enter")
         assert stage.agent.model == "my/own-model"
+
+
+async def test_models_stand_in_groups_and_one_can_be_for_this_session_only(stage: Stage) -> None:
+    async with stage.run((100, 24)) as pilot:
+        await pilot.press("f2")
+        await rows(stage, pilot, 5)
+        text = screen_text(stage)
+        headings = ["Recent", "Anthropic", "Ollama", "No key yet: /login adds one"]
+        assert [text.index(heading) for heading in headings] == sorted(text.index(heading) for heading in headings)
+        assert "ctrl+s this session only" in text
+        await press(pilot, "down", "ctrl+s")
+        assert stage.agent.model == "anthropic/claude-haiku-4-5"
+        assert stage.saved == {}
+        assert "claude-haiku-4-5 is used in this session only." in screen_text(stage)
+        await pilot.press("f2")
+        await rows(stage, pilot, 5)
+        await write(pilot, "qwen")
+        await rows(stage, pilot, 1)
+        await press(pilot, "enter")
+        assert "ollama/qwen3:4b is used here and from the next start on." in screen_text(stage)
+
+
+async def test_another_model_of_your_server_is_picked_and_set_up_there(tmp_path: Path) -> None:
+    url = "http://127.0.0.1:8961/v1"
+    listed = [
+        *MODELS,
+        ModelRow("openai/mini", "openai", 8_192, has_key=True, server=url),
+    ]
+    stage = make_stage(tmp_path, models=lambda: listed)
+    async with stage.run((100, 24)) as pilot:
+        await pilot.press("f2")
+        await rows(stage, pilot, 6)
+        assert f"Also at {url}" in screen_text(stage)
+        await write(pilot, "mini")
+        await until(lambda: len(stage.app.screen.query_one("#rows").options) == 2, pilot)  # type: ignore[attr-defined]
+        await press(pilot, "down" if "gpt-5-mini" in screen_text(stage).split("\n")[4] else "up", "enter")
+        assert stage.agent.model == "openai/mini"
+        assert stage.saved == {'models."openai/mini".base_url': url, "model": "openai/mini"}
 
 
 async def test_servers_are_asked_while_the_list_is_shown_and_when_one_is_picked(tmp_path: Path) -> None:

@@ -115,10 +115,21 @@ class EditedText(Question[str]):
 
 
 @dataclass(frozen=True, slots=True)
-class ModelChoice(Question[str]):
-    """A model of the catalog, or any id."""
+class ModelPick:
+    """A model that was picked. With ``server``, a base URL, it is to be set up there first."""
+
+    model: str
+    server: str = ""
+    only_here: bool = False
+    """Whether it is for this session, and not for the next start too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice(Question[ModelPick]):
+    """A model of the catalog, or any id. ``switches`` asks whether it is for this session only."""
 
     current: str
+    switches: bool = False
 
 
 @dataclass(frozen=True, slots=True)

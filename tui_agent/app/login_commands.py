@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import one_line
-from tui_agent.app.frontend import Choice, ModelChoice, Pick, PickRow, Question, TextLine
+from tui_agent.app.frontend import Choice, Pick, PickRow, Question, TextLine
 from tui_agent.errors import UserFacingError
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ async def login(controller: Controller, argument: str) -> None:
         return
     controller.say(kept)
     if controller.agent is not None and not controller.agent.model:
-        from tui_agent.app.model_commands import use_model
+        from tui_agent.app.model_commands import ask_for_model, use_model
 
-        model = await asyncio.to_thread(port.first_model) or await controller.ask(ModelChoice(""))
+        model = await asyncio.to_thread(port.first_model) or await ask_for_model(controller, "")
         if model and await use_model(controller, model):
             controller.say(f"{kept} The model is {one_line(model, 60)}; F2 chooses another.")
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import money, one_line, short_model, tokens
-from tui_agent.app.frontend import Choice, ModelChoice
+from tui_agent.app.frontend import Choice, ModelChoice, ModelPick, Severity
 from tui_agent.errors import CommandError
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 
@@ -24,14 +24,39 @@ _HELP: Final = {
 }
 
 
+_NO_KEY: Final = "has no key"
+
+
 @Command("model", "use another model", key="f2", argument="[ID]", place=110)
 async def model(controller: "Controller", argument: str) -> None:
-    name = argument or await controller.ask(ModelChoice(controller.open_agent.model))
-    if name:
-        await choose_model(controller, name)
+    if argument:
+        await choose_model(controller, argument)
+        return
+    pick = await controller.ask(ModelChoice(controller.open_agent.model, switches=True))
+    if pick is not None:
+        set_up(controller, pick)
+        await choose_model(controller, pick.model, only_here=pick.only_here)
 
 
-async def choose_model(controller: "Controller", name: str) -> bool:
+async def ask_for_model(controller: "Controller", current: str) -> str | None:
+    """Ask for a model, which may be another of a server's that is set up; return its id."""
+    pick = await controller.ask(ModelChoice(current))
+    if pick is None:
+        return None
+    set_up(controller, pick)
+    return pick.model
+
+
+def set_up(controller: "Controller", pick: ModelPick) -> None:
+    """Write down where a model is served that one of the user's servers named."""
+    from tui_agent.app.context_commands import reread_settings
+
+    if pick.server:
+        controller.services.save_setting(f'models."{pick.model}".base_url', pick.server)
+        reread_settings(controller)
+
+
+async def choose_model(controller: "Controller", name: str, *, only_here: bool = False) -> bool:
     """Use a model if there may be one of that name; ask where the catalog doesn't have it.
 
     Returns whether the model changed.
@@ -40,7 +65,7 @@ async def choose_model(controller: "Controller", name: str) -> bool:
 
     verdict = await asyncio.to_thread(controller.services.judge_model, name)
     if verdict is None or verdict.standing is NameStanding.KNOWN:
-        return await use_model(controller, name)
+        return await use_model(controller, name, only_here=only_here)
     if verdict.standing is NameStanding.IMPOSSIBLE or controller.agent is None:
         raise CommandError(f"{verdict.sentence} Nothing was changed.")
     answers = [(known, f"Use {known}") for known in verdict.similar]
@@ -51,7 +76,7 @@ async def choose_model(controller: "Controller", name: str) -> bool:
     question = f"The catalog has no model “{one_line(name, 60)}”."
     details = "Its window is assumed and its price unknown until it is set up in config.toml."
     chosen = await controller.ask(Choice(question, answers, details))
-    return await use_model(controller, chosen) if chosen else False
+    return await use_model(controller, chosen, only_here=only_here) if chosen else False
 
 
 def reread_price(controller: "Controller", model: str, cached: int) -> str:
@@ -80,23 +105,24 @@ async def may_reread(controller: "Controller", agent: "Agent", what: str, model:
     return answer in {"yes", "compact"} and controller.agent is agent
 
 
-async def use_model(controller: "Controller", model: str) -> bool:
-    """Use a model from the next request on, and at the next start; asks first if the conversation does not fit it.
+async def use_model(controller: "Controller", model: str, *, only_here: bool = False) -> bool:
+    """Use a model from the next request on, and at the next start unless ``only_here``.
 
-    Returns whether the model changed.
+    Asks first if the conversation does not fit it. Returns whether the model changed.
     """
     agent = controller.open_agent
     if model == agent.model or not agent.context_size().history:
-        if note := await _switch(controller, model):
-            controller.say(note, "warning")
+        note = await _switch(controller, model, only_here=only_here)
+        controller.say(note, "warning" if _NO_KEY in note else "information")
         return True
     ahead = await agent.context.ahead(model)
     if controller.agent is not agent:
         return False
     if ahead.fits or agent.running or agent.session.read_only:
         if may := await may_reread(controller, agent, f"Switch to {short_model(model)}?", model):
-            note = await _switch(controller, model)
-            controller.say(f"{_told(controller, model, ahead)} {note}".rstrip(), "warning" if note else "information")
+            note = await _switch(controller, model, only_here=only_here)
+            severity: Severity = "warning" if _NO_KEY in note else "information"
+            controller.say(f"{_told(controller, model, ahead)} {note}", severity)
         return may
     answer = await _ask(controller, agent, model, ahead)
     if answer == "compact" and controller.agent is agent:
@@ -104,22 +130,24 @@ async def use_model(controller: "Controller", model: str) -> bool:
         if outcome.problem is not None:
             raise CommandError(f"Still with {short_model(agent.model)}: {outcome.problem}")
     if answer in {"compact", "switch"} and controller.agent is agent:
-        if note := await _switch(controller, model):
-            controller.say(note, "warning")
+        note = await _switch(controller, model, only_here=only_here)
+        controller.say(note, "warning" if _NO_KEY in note else "information")
         return True
     return answer == "switch"
 
 
-async def _switch(controller: "Controller", model: str) -> str:
-    """Use a model, at the next start too unless it has no key: return a sentence that says so."""
+async def _switch(controller: "Controller", model: str, *, only_here: bool) -> str:
+    """Use a model, at the next start too unless it is only for here or has no key: return a sentence that says so."""
     controller.open_agent.change_model(model)
     controller.frontend.refresh_facts()
     controller.soon(_learn_of(controller, model))
     rows = await asyncio.to_thread(controller.services.models)
     if any(not row.has_key for row in rows if row.id == model):
-        return f"{model} has no key and is used in this session only. /login adds a key."
+        return f"{model} {_NO_KEY} and is used in this session only. /login adds a key."
+    if only_here:
+        return f"{model} is used in this session only."
     controller.services.save_setting("model", model)
-    return ""
+    return f"{model} is used here and from the next start on."
 
 
 async def _learn_of(controller: "Controller", model: str) -> None:

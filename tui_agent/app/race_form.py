@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_agent.agent.race.specs import COMPACTED, LEAST_RUNNERS, MOST_RUNNERS, WHOLE
 from tui_agent.app.format import dollars_in, one_line, short_model, visible
-from tui_agent.app.frontend import Choice, LongText, ModelChoice, TextLine
+from tui_agent.app.frontend import Choice, LongText, TextLine
 from tui_agent.session.effort import Effort
 
 if TYPE_CHECKING:
@@ -111,7 +111,9 @@ async def _change(
         seen.append((spec.context, spec.context))
     match await controller.ask(Choice(f"What of {number}?", answers)):
         case "model":
-            model = await controller.ask(ModelChoice(spec.model or here.model))
+            from tui_agent.app.model_commands import ask_for_model
+
+            model = await ask_for_model(controller, spec.model or here.model)
             return [spec if model is None else replace(spec, model="" if model == here.model else model)]
         case "effort":
             effort = await controller.ask(Choice(f"How much {number} thinks", levels, at=spec.effort or AS_HERE))

@@ -61,6 +61,8 @@ class ModelRow:
     """Short words: tools, vision, reasoning, ..."""
     has_key: bool = False
     """Whether requests to it can be authorised now (a key was found, or none is needed)."""
+    server: str = ""
+    """The base URL of a server of the user's that named it; "" where its requests go there anyway."""
 
 
 @dataclass(frozen=True, slots=True)

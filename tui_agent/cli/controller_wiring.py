@@ -209,6 +209,10 @@ class ControllerWiring(AppServices):
             )
             for info in map(self._wiring.directory.with_learnt, self._wiring.catalog.models())
         ]
+        rows += [
+            ModelRow(info.id, info.provider, info.context_window, abilities=abilities(info), has_key=True, server=url)
+            for info, url in self._wiring.catalog.beside_own()
+        ]
         rows.append(ModelRow(DEMO_MODEL, "demo", self._wiring.catalog.info(DEMO_MODEL).context_window, has_key=True))
         places = {name: place for place, name in enumerate(PROVIDERS)}
         return sorted(rows, key=lambda row: (not row.has_key, places.get(row.provider, len(places)), row.id))

@@ -46,6 +46,7 @@ from tui_agent.app.frontend import (
     JobsPage,
     LongText,
     ModelChoice,
+    ModelPick,
     Output,
     Page,
     Pick,
@@ -352,7 +353,8 @@ class PlainFrontend(Frontend):
                     return await self._line()  # type: ignore[return-value]  # answered by a text, too
                 case ModelChoice():
                     self._print_all(f"Which model? Now: {question.current or 'none'}. For example openai/gpt-5.")
-                    return await self._line()  # type: ignore[return-value]  # answered by an id
+                    line = await self._line()
+                    return ModelPick(line) if line is not None else None  # type: ignore[return-value]
                 case _:
                     raise CommandError("That needs the full screen. With arguments the command may work: /help.")
 

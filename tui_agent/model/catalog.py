@@ -190,6 +190,19 @@ class Catalog:
         own = [self.info(model) for model in self.settings]
         return own + [self.info(model_id) for model_id in sorted(ids - set(self.settings))]
 
+    def beside_own(self) -> Iterator[tuple[ModelInfo, str]]:
+        """Yield the models that servers of the user's own models named beside those, with the base URL of each."""
+        seen: set[tuple[str, str]] = set()
+        for model, settings in self.settings.items():
+            answer = self.served.answer(settings.base_url) if settings.base_url else None
+            for name, served in answer.models.items() if answer is not None else ():
+                found = f"{self.provider(model)}/{name}"
+                key = found, str(settings.base_url)
+                if found in self.settings or key in seen or not served.chats or not self.can_chat(name):
+                    continue
+                seen.add(key)
+                yield replace(self.info(found), context_window=served.window or self.info(found).context_window), key[1]
+
     def can_chat(self, name: str) -> bool:
         """Return whether nothing is known of a model that speaks against chatting with it: it doesn't embed or draw."""
         return spelled(name) not in self._rows.closed

@@ -35,7 +35,7 @@ def screen_for(question: frontend.Question[Any], controller: Controller) -> Scre
         case frontend.LongText():
             return LongTextScreen(question)
         case frontend.ModelChoice():
-            return ModelPicker(services, question.current)
+            return ModelPicker(services, question.current, switches=question.switches)
         case frontend.SessionChoice():
             return SessionPicker(controller, current=question.current)
         case frontend.ThemeChoice():

@@ -4,19 +4,32 @@ Servers of the user's are asked for their models while the list is shown already
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import ClassVar
 
 from textual import work
+from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets.option_list import Option
 
 from tui_agent.app.format import tokens, visible
+from tui_agent.app.frontend import ModelPick
 from tui_agent.app.services import AppServices, ModelRow
+from tui_agent.model.providers import PROVIDERS
 from tui_agent.ui.screens.picker import PickerScreen, matching
 
 _TYPED = "typed:"
+RECENT = 5
+"""Models that stand first because they were used last."""
+SWITCH_KEYS = "↑↓ move  enter use, also at the next start  ctrl+s this session only  esc back"
 USED_SESSIONS = 40
 """Sessions whose models stand before those that were not used."""
+
+
+def key_of(row: ModelRow) -> str:
+    """Return what tells a row from others: a provider and a server may have a model of the same name."""
+    return f"{row.id} {row.server}".rstrip()
 
 
 def price(row: ModelRow) -> str:
@@ -34,15 +47,36 @@ def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) ->
     return sorted(models, key=lambda row: (row.id != current, places.get(row.id, len(used)), not row.has_key))
 
 
-class ModelPicker(PickerScreen[str]):
-    """Dismissed with a model's id."""
+def groups(models: Sequence[ModelRow], current: str, used: Sequence[str]) -> Iterator[tuple[str, list[ModelRow]]]:
+    """Yield models under headings: those used last, the user's servers', by provider those with a key, the others."""
+    ordered = order(models, current, used)
+    recent = [row for row in ordered if not row.server and (row.id == current or row.id in used)][:RECENT]
+    yield "Recent", recent
+    rest = [row for row in ordered if row not in recent]
+    for server in dict.fromkeys(row.server for row in rest if row.server):
+        yield f"Also at {server}", [row for row in rest if row.server == server]
+    ready = [row for row in rest if row.has_key and not row.server]
+    for provider in dict.fromkeys(row.provider for row in ready):
+        name = PROVIDERS[provider].name if provider in PROVIDERS else provider
+        yield name, [row for row in ready if row.provider == provider]
+    yield "No key yet: /login adds one", [row for row in rest if not row.has_key and not row.server]
+
+
+class ModelPicker(PickerScreen[ModelPick]):
+    """Dismissed with the picked model."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "pick_here", "this session only", show=False, priority=True)
+    ]
 
     HEADING = "Model"
     PLACEHOLDER = "Type to filter, or any provider/model"
     EMPTY = "No model has this name. Type its full id, such as openai/my-model, and press Enter."
 
-    def __init__(self, services: AppServices, current: str) -> None:
-        super().__init__()
+    def __init__(self, services: AppServices, current: str, *, switches: bool = False) -> None:
+        """``switches`` offers to use the model in this session only."""
+        super().__init__(self.HEADING, SWITCH_KEYS if switches else self.KEYS)
+        self._switches = switches
         self._services = services
         self._current = current
         self._used = [info.model for info in services.store.sessions(limit=USED_SESSIONS) if info.model]
@@ -69,14 +103,31 @@ class ModelPicker(PickerScreen[str]):
     def refill(self, query: str, *, at: str | None = None) -> None:
         if self._models is None:
             return
+        if not query:
+            self.show(list(self._grouped(self._models)), at=at)
+            return
         found = matching(self._models, query, lambda row: row.id, lambda row: not row.has_key)
-        rows = [Option(self._row(row, offsets), id=row.id) for row, offsets in found]
+        rows = [Option(self._row(row, offsets), id=key_of(row)) for row, offsets in found]
         if "/" in query and not any(row.id == query for row, _ in found):
             rows.append(Option(Content.assemble("Use ", self.styled(visible(query), "strong")), id=_TYPED + query))
         self.show(rows, at=at)
 
+    def _grouped(self, models: Sequence[ModelRow]) -> Iterator[Option]:
+        for name, rows in groups(models, self._current, self._used):
+            if rows:
+                yield Option(self.styled(visible(name), "faint"), id=f"[{name}]", disabled=True)
+                yield from (Option(self._row(row, ()), id=key_of(row)) for row in rows)
+
     def pick(self, key: str) -> None:
-        self.dismiss(key.removeprefix(_TYPED))
+        self.dismiss(self._picked(key))
+
+    def action_pick_here(self) -> None:
+        if self._switches and (key := self.highlighted) is not None:
+            self.dismiss(replace(self._picked(key), only_here=True))
+
+    def _picked(self, key: str) -> ModelPick:
+        row = next((row for row in self._models or () if key_of(row) == key), None)
+        return ModelPick(key.removeprefix(_TYPED)) if row is None else ModelPick(row.id, row.server)
 
     def _row(self, row: ModelRow, offsets: Sequence[int]) -> Content:
         mark = "●" if row.id == self._current else " "
@@ -89,5 +140,5 @@ class ModelPicker(PickerScreen[str]):
             name = name.truncate(room, ellipsis=True)
         gap = " " * max(1, room - len(row.id) + 1)
         key = self.styled("ready ", "strong") if row.has_key else self.styled("no key", "faint")
-        extra = "  " + " · ".join(row.abilities) if wide else ""
+        extra = f"  {row.server or ' · '.join(row.abilities)}" if wide else ""
         return Content.assemble(f"{mark} ", name, gap, self.styled(facts, "faint"), key, self.styled(extra, "faint"))

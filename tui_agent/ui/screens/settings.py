@@ -15,8 +15,8 @@ from textual.widgets.option_list import Option
 
 from tui_agent.app.context_commands import reread_settings
 from tui_agent.app.format import one_line, short_path, tokens, visible
-from tui_agent.app.frontend import Choice, TextLine
-from tui_agent.app.model_commands import choose_model
+from tui_agent.app.frontend import Choice, ModelPick, TextLine
+from tui_agent.app.model_commands import choose_model, set_up
 from tui_agent.config import ConfigError, parse_value
 from tui_agent.errors import UserFacingError
 from tui_agent.model.naming import NameStanding
@@ -171,8 +171,10 @@ class SettingsScreen(PickerScreen[None]):
             return
         screen: Screen[str | None]
         if key in MODELS:
-            screen = ModelPicker(self._controller.services, _written(row))
-        elif key == "ui.theme":
+            picker = ModelPicker(self._controller.services, _written(row))
+            self.app.push_screen(picker, partial(self._model_picked, key))
+            return
+        if key == "ui.theme":
             screen = ThemePicker()
         elif row.choices:
             answers = [
@@ -185,6 +187,11 @@ class SettingsScreen(PickerScreen[None]):
             question = TextLine(_titled(f"{row.table} {row.words}".strip()), text, "save", f"Accepts {row.accepts}.")
             screen = LineScreen(question)
         self.app.push_screen(screen, partial(self._typed, key))
+
+    def _model_picked(self, key: str, pick: ModelPick | None) -> None:
+        if pick is not None:
+            set_up(self._controller, pick)
+        self._typed(key, pick.model if pick is not None else None)
 
     def _typed(self, key: str, text: str | None) -> None:
         if text == _written(self._rows[key]):
