@@ -9,6 +9,7 @@ from textual.widgets import Input
 
 from tests.support.ui_app import STILL, Stage, emit, make_stage, press, run_command, screen_text, send, until, write
 from tui_agent.agent.events import RunStarted
+from tui_agent.app.setting_names import GROUPS, OTHERS, sentence_of, sorted_by_group
 from tui_agent.config import THEMES, Config, ConfigError, load_config, set_value
 from tui_agent.setting_rows import setting_rows
 from tui_agent.ui.key_help import Rebindable, checked
@@ -16,7 +17,7 @@ from tui_agent.ui.screens.dialogs import ChoiceScreen, ReportScreen
 from tui_agent.ui.screens.help import HelpScreen
 from tui_agent.ui.screens.models import ModelPicker
 from tui_agent.ui.screens.picker import ThemePicker
-from tui_agent.ui.screens.settings import COMMON, SettingsScreen
+from tui_agent.ui.screens.settings import SettingsScreen
 
 
 def a_stage(tmp_path: Path, text: str = "", **services: Any) -> tuple[Stage, Path]:
@@ -156,16 +157,28 @@ async def test_a_setting_that_names_a_model_is_picked_from_the_models(tmp_path: 
         await until(lambda: "ollama" not in path.read_text(), pilot)
 
 
-async def test_what_most_people_want_stands_first_and_the_rest_in_groups(tmp_path: Path) -> None:
+async def test_settings_stand_in_six_groups_as_sentences_with_on_and_off(tmp_path: Path) -> None:
     stage, _ = a_stage(tmp_path)
-    async with stage.run((100, 30)) as pilot:
+    async with stage.run((110, 30)) as pilot:
         screen = await opened(stage, pilot, "")
-        ids = [option.id for option in screen.listing.options]
-        assert ids[: len(COMMON) + 2] == ["[Common]", *COMMON, "[General]"]
-        assert len(ids) == len(set(ids))
-        assert "[compaction]" in ids
-        assert "Compaction: auto " in screen_text(stage), "in words first"
-        assert screen.highlighted == "model"
+        ids = [str(option.id) for option in screen.listing.options]
+        assert [one for one in ids if one.startswith("[")] == [f"[{name}]" for name in GROUPS]
+        assert len(GROUPS) == 6
+        await write(pilot, "compact auto")
+        await pilot.pause()
+        row = next(line for line in screen_text(stage).split("\n") if "Compact automatically" in line)
+        assert row.split()[:4] == ["Compact", "automatically", "on", "compaction.auto"]
+        await press(pilot, "enter")
+        row = next(line for line in screen_text(stage).split("\n") if "Compact automatically" in line)
+        assert row.split()[:3] == ["Compact", "automatically", "off"]
+
+
+def test_every_setting_has_a_sentence_of_its_own_and_a_group() -> None:
+    rows = setting_rows(load_config(environ={}))
+    names = [sentence_of(row) for row in rows]
+    assert len(set(names)) == len(names)
+    assert {row.key for row in rows if sentence_of(row).lower() == row.words and " " in row.words} == set()
+    assert OTHERS not in sorted_by_group(rows)
 
 
 async def test_a_broken_file_is_told_where_the_settings_would_be(tmp_path: Path) -> None:

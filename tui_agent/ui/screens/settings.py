@@ -17,6 +17,7 @@ from tui_agent.app.context_commands import reread_settings
 from tui_agent.app.format import one_line, short_path, tokens, visible
 from tui_agent.app.frontend import Choice, ModelPick, TextLine
 from tui_agent.app.model_commands import choose_model, set_up
+from tui_agent.app.setting_names import sentence_of, sorted_by_group, value_of
 from tui_agent.config import ConfigError, parse_value
 from tui_agent.errors import UserFacingError
 from tui_agent.model.naming import NameStanding
@@ -30,22 +31,6 @@ if TYPE_CHECKING:
 MODELS = frozenset({"model", "small_model", "compaction.model"})
 """Settings that name a model."""
 
-COMMON = (
-    "model",
-    "small_model",
-    "mode",
-    "ui.theme",
-    "ui.reduced_motion",
-    "ui.notify",
-    "ui.vim",
-    "compaction.auto",
-    "compaction.threshold",
-    "prune.when",
-    "sandbox.mode",
-    "checkpoints.enabled",
-)
-"""What most people want to change; it stands first."""
-
 
 def _when(key: str) -> str:
     """Return a sentence when a change does not count at once."""
@@ -55,10 +40,6 @@ def _when(key: str) -> str:
 
 def _written(row: SettingRow) -> str:
     return "" if row.value == UNSET else row.value
-
-
-def _titled(words: str) -> str:
-    return words[:1].upper() + words[1:]
 
 
 class SettingsScreen(PickerScreen[None]):
@@ -101,53 +82,41 @@ class SettingsScreen(PickerScreen[None]):
         found = [
             row
             for row in self._rows.values()
-            if all(word in f"{row.key} {row.words} {row.description}".lower() for word in words)
+            if all(word in f"{row.key} {row.words} {sentence_of(row)} {row.description}".lower() for word in words)
         ]
-        self.show([Option(self._row(row, alone=True), id=row.key) for row in found], at=self.highlighted)
+        self.show([Option(self._row(row), id=row.key) for row in found], at=self.highlighted)
 
     def _grouped(self) -> Iterator[Option]:
-        """Yield every setting under the heading of its group, the common ones first."""
-        common = [self._rows[key] for key in COMMON if key in self._rows]
-        others = [row for row in self._rows.values() if row.key not in COMMON]
-        # What is in no table of the file has a group of its own.
-        groups = {"Common": common, "General": [row for row in others if "." not in row.key]}
-        for row in others:
-            if "." in row.key:
-                groups.setdefault(row.key.partition(".")[0], []).append(row)
-        for name, rows in groups.items():
-            if rows:
-                title = _titled(name if rows is common else rows[0].table or name)
-                yield Option(self.styled(title, "faint"), id=f"[{name}]", disabled=True)
-                yield from (Option(self._row(row, alone=rows is common), id=row.key) for row in rows)
+        """Yield every setting under the heading of its group."""
+        for name, rows in sorted_by_group(list(self._rows.values())).items():
+            yield Option(self.styled(name, "strong"), id=f"[{name}]", disabled=True)
+            yield from (Option(self._row(row), id=row.key) for row in rows)
 
-    def _row(self, row: SettingRow, *, alone: bool) -> Content:
-        """Draw a setting: what it is called, its value, its name in the file; ``alone`` with the table it is in."""
+    def _row(self, row: SettingRow) -> Content:
+        """Draw a setting: what it is called, its value, where that comes from, its name in the file."""
         room = self.app.size.width
-        words = f"{row.table}: {row.words}" if alone and row.table else row.words
-        name = Content(_titled(words)).truncate(28, ellipsis=True)
+        wide = room >= 76
+        name = Content(sentence_of(row)).truncate(38 if wide else 28, ellipsis=True)
         changed = row.origin != "default"
         value = Content(one_line(self._in_force(row), 40 if room >= 120 else 20))
         origin = f"  {row.origin}" if changed else ""
-        beside = f"  {row.key}" if room >= 76 else ""
-        return Content.assemble(
-            name,
-            " " * (29 - name.cell_length),
-            self.styled(f"{value.plain:<20}", "strong" if changed else "faint"),
-            self.styled(f"{origin}{beside}", "faint"),
-        )
+        beside = f"  {row.key}" if room >= 100 else ""
+        gap = " " * ((40 if wide else 30) - name.cell_length)
+        facts = self.styled(f"{origin}{beside}", "faint")
+        return Content.assemble(name, gap, self.styled(f"{value.plain:<20}", "strong" if changed else "faint"), facts)
 
     def _in_force(self, row: SettingRow) -> str:
         """Return a value, and of one that is not set what counts in its place."""
         agent = self._controller.agent
         if row.value != UNSET:
-            return row.value
+            return value_of(row)
         if row.key == "ui.theme":
             return f"{self.app.theme} (terminal's)"
         if row.key == "model" and agent is not None:
             return f"{agent.model} (chosen)"
         if row.key == "compaction.threshold" and agent is not None:
             return f"{tokens(agent.context_size().threshold or 0)} (by the window)"
-        return "not set"
+        return value_of(row)
 
     def highlight(self, key: str | None) -> None:
         about = ""
@@ -181,10 +150,10 @@ class SettingsScreen(PickerScreen[None]):
                 (choice, f"{choice} (as it is)" if choice == row.value else choice)
                 for choice in sorted(row.choices, key=lambda choice: choice != row.value)
             ]
-            screen = ChoiceScreen(Choice(key, answers, row.description))
+            screen = ChoiceScreen(Choice(sentence_of(row), answers, row.description))
         else:
             text = self._refused[1] if self._refused[0] == key else _written(row)
-            question = TextLine(_titled(f"{row.table} {row.words}".strip()), text, "save", f"Accepts {row.accepts}.")
+            question = TextLine(sentence_of(row), text, "save", f"Accepts {row.accepts}.")
             screen = LineScreen(question)
         self.app.push_screen(screen, partial(self._typed, key))
 

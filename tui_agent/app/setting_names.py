@@ -1,0 +1,134 @@
+"""Settings as people read them: a sentence for each, in six groups."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tui_agent.setting_rows import UNSET, SettingRow
+
+GROUPS: Final[Mapping[str, Sequence[str]]] = {
+    "Model and limits": ("model", "small_model", "effort", "max_", "timeout", "models", "providers", "retry", "host"),
+    "What runs without asking": ("mode", "permissions", "projects", "sandbox", "hooks"),
+    "What the model sees": (
+        "compaction", "prune", "truncation", "images", "cache", "instructions", "instructions_order", "notes_tokens", "other_programs",
+    ),
+    "Screen and keys": ("ui", "keys"),
+    "Tools and servers": ("mcp", "webfetch", "diagnostics", "parallel_calls"),
+    "Files": ("checkpoints",),
+}  # fmt: skip
+"""The groups, and the beginnings of the keys in each."""
+
+OTHERS: Final = "Others"
+"""The group of a setting that is in none of them."""
+
+_SENTENCES: Final[Mapping[str, str]] = {
+    "model": "Model",
+    "small_model": "Cheap model for titles and summaries",
+    "effort": "Thinking",
+    "max_steps": "Requests for one message, at most",
+    "max_cost": "Dollars for one message, at most",
+    "max_tokens": "Tokens for one message, at most",
+    "timeout": "Seconds for one message, at most",
+    "models": "Models set up by hand",
+    "providers": "Providers set up by hand",
+    "retry.attempts": "Times a request is sent",
+    "retry.max_delay": "Seconds between two tries",
+    "retry.max_retry_after": "Seconds a provider may ask for",
+    "host.connect_timeout": "Seconds to connect",
+    "host.first_byte_timeout": "Seconds until an answer begins",
+    "host.stall_timeout": "Seconds an answer may pause",
+    "mode": "Permission mode of a new session",
+    "permissions": "Permission rules",
+    "projects": "Rules for one project",
+    "sandbox.mode": "Run commands in a sandbox",
+    "sandbox.write": "Other paths commands may change",
+    "sandbox.read": "Other paths commands may read",
+    "sandbox.env": "Secret variables commands get",
+    "sandbox.exclude": "Commands outside the sandbox",
+    "hooks": "Hooks",
+    "compaction.auto": "Compact automatically",
+    "compaction.threshold": "Compact from this size on",
+    "compaction.effective_window": "Compact larger windows at",
+    "compaction.reserved": "Tokens kept free for the answer",
+    "compaction.keep_recent": "Newest tokens that stay as they are",
+    "compaction.keep_turns": "Newest turns that stay as they are",
+    "compaction.resume": "Go on after a compaction",
+    "compaction.branch_summaries": "Summarise a branch that is left",
+    "compaction.model": "Model that writes summaries",
+    "compaction.style": "Who writes summaries",
+    "compaction.input": "What the summariser reads",
+    "prune.when": "Clear old outputs",
+    "prune.protect_tokens": "Newest output that is never cleared",
+    "prune.protected_tools": "Tools that are never cleared",
+    "prune.minimum_tokens": "Least tokens worth clearing",
+    "truncation.lines": "Lines of one output",
+    "truncation.bytes": "Bytes of one output",
+    "truncation.line_chars": "Characters of one line",
+    "truncation.window_share": "Share of the window for one output",
+    "truncation.short_rereads": "Shorten a file that is read again",
+    "images.max_count": "Images in one request",
+    "cache.ttl": "Keep the prompt cache for",
+    "cache.ttl_seconds": "Seconds the prompt cache lasts",
+    "cache.warn_tokens": "Warn of uncached tokens from",
+    "instructions": "More instruction files",
+    "instructions_order": "Instruction files that count first",
+    "notes_tokens": "Tokens of project notes",
+    "other_programs.leave_out": "Other programs' files left out",
+    "ui.theme": "Theme",
+    "ui.reduced_motion": "Stand still, no animations",
+    "ui.fold_turns": "Fold finished turns",
+    "ui.tree_filter": "The tree shows at first",
+    "ui.plain": "Lines of text, for screen readers",
+    "ui.cursor_blink": "Blinking cursor",
+    "ui.permission_grace": "Seconds before a question takes keys",
+    "ui.typing_pause": "Seconds after typing, too",
+    "ui.vim": "Keys of vi in the prompt",
+    "ui.copy_on_select": "Copy what the mouse selects",
+    "ui.status_line": "Status line of your own",
+    "ui.notify": "Call me back",
+    "ui.notify_command": "Command that calls me back",
+    "keys": "Keys of your own",
+    "mcp": "MCP servers",
+    "webfetch.timeout": "Seconds for a web page",
+    "webfetch.max_bytes": "Bytes of a web page",
+    "webfetch.private": "Private hosts that may be read",
+    "diagnostics.enabled": "Check edited files",
+    "diagnostics.wait": "Seconds to wait for checks",
+    "diagnostics.timeout": "Seconds until a check is ended",
+    "diagnostics.commands": "Commands that check files",
+    "parallel_calls": "Reading tools in parallel",
+    "checkpoints.enabled": "Files go back with the conversation",
+    "checkpoints.megabytes": "Megabytes for going back",
+}
+
+_VALUES: Final[Mapping[str, str]] = {"true": "on", "false": "off", UNSET: "–"}
+
+
+def sentence_of(row: SettingRow) -> str:
+    """Return what a setting is called on the screen."""
+    words = f"{row.table}: {row.words}" if row.table else row.words
+    return _SENTENCES.get(row.key) or f"{words[:1].upper()}{words[1:]}"
+
+
+def value_of(row: SettingRow) -> str:
+    """Return a setting's value as it is shown: on and off for those that have just these."""
+    return _VALUES.get(row.value, row.value.replace("_", " ") if row.choices else row.value)
+
+
+def group_of(key: str) -> str:
+    return next(
+        (name for name, begins in GROUPS.items() if any(_begins(key, begin) for begin in begins)),
+        OTHERS,
+    )
+
+
+def _begins(key: str, begin: str) -> bool:
+    return key == begin or key.startswith(begin if begin.endswith("_") else f"{begin}.")
+
+
+def sorted_by_group(rows: Sequence[SettingRow]) -> dict[str, list[SettingRow]]:
+    """Return the settings under their groups: those with a sentence in its order, then the others."""
+    places = {key: place for place, key in enumerate(_SENTENCES)}
+    found: dict[str, list[SettingRow]] = {name: [] for name in (*GROUPS, OTHERS)}
+    for row in sorted(rows, key=lambda row: places.get(row.key, len(places))):
+        found[group_of(row.key)].append(row)
+    return {name: listed for name, listed in found.items() if listed}
