@@ -174,3 +174,21 @@ async def test_a_race_begins_at_any_entry_of_the_tree(tmp_path: Path) -> None:
         await until(lambda: isinstance(stage.screen, ChoiceScreen), pilot)
         await pilot.press("escape")
         await until(lambda: isinstance(stage.screen, TreeScreen), pilot)
+
+
+@pytest.mark.parametrize("size", [(120, 35), (80, 24)])
+async def test_while_they_work_their_calls_are_rows_as_in_the_conversation(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    def slow(number: int, step: int) -> Reply:
+        return one_green(number, step) if step == 0 else Reply("I think about it for long.", hang=True)
+
+    stage = racing_stage(tmp_path, slow)
+    async with stage.run(size) as pilot:
+        await start(stage, pilot, runners=2)
+        await stage.until_text("I think about it for long.", pilot)
+        await stage.until_text("● write green.txt" if size[0] >= 100 else "● write", pilot)
+        assert '{"' not in stage.text()
+        assert "Race: make it green" in stage.text()
+        await pilot.press("X")
+        await over(stage, pilot)

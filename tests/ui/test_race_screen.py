@@ -76,6 +76,9 @@ class FakeRace:
 
     written = streamed
 
+    def agent_of(self, _number: int) -> None:
+        return None
+
     def __post_init__(self) -> None:
         for name in ("watch", "stop", "go_on"):
             setattr(self, name, lambda *given, name=name: self.asked.append((name, *given)))

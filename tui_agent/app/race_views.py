@@ -17,6 +17,7 @@ from tui_agent.session.path_queries import newest
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tui_agent.agent.agent import Agent
     from tui_agent.agent.race.race import Race
     from tui_agent.app.controller import Controller
     from tui_agent.session.entries import RaceRunner
@@ -98,7 +99,7 @@ class RaceView:
     # -- looking ----------------------------------------------------------------------------------------------
 
     def watch(self, number: int) -> None:
-        agent = None if self._race is None else self._race.runner(number).agent
+        agent = self.agent_of(number)
         if agent is not None:
             self._controller.show(RunnerPage(agent, self, number))
             return
@@ -108,9 +109,13 @@ class RaceView:
             RunnerPage(FinishedSubagent(session, main.ports.directory.counter(main.model)), self, number)
         )
 
+    def agent_of(self, number: int) -> Agent | None:
+        """Return the agent of a runner of the race that goes on, None before it began and afterwards."""
+        return None if self._race is None else self._race.runner(number).agent
+
     def streamed(self, number: int) -> str:
         """Return the text a runner's model writes at this moment; "" between its answers."""
-        agent = None if self._race is None else self._race.runner(number).agent
+        agent = self.agent_of(number)
         live = agent.live if agent is not None else None
         if live is None:
             return ""
@@ -119,7 +124,7 @@ class RaceView:
 
     def written(self, number: int) -> str:
         """Return a runner's newest texts and calls; of a past race its answer."""
-        agent = None if self._race is None else self._race.runner(number).agent
+        agent = self.agent_of(number)
         if agent is None:
             return race_commands.answer_of(self._controller.open_agent.session, self.runners[number - 1])
         own = (entry for entry in reversed(agent.session.active_path()) if entry.id > (self._start or 0))

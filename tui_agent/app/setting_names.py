@@ -9,7 +9,8 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
     "Model and limits": ("model", "small_model", "effort", "max_", "timeout", "models", "providers", "retry", "host"),
     "What runs without asking": ("mode", "permissions", "projects", "sandbox", "hooks"),
     "What the model sees": (
-        "compaction", "prune", "truncation", "images", "cache", "instructions", "instructions_order", "notes_tokens", "other_programs",
+        "compaction", "prune", "truncation", "images", "cache",
+        "instructions", "instructions_order", "notes_tokens", "other_programs",
     ),
     "Screen and keys": ("ui", "keys"),
     "Tools and servers": ("mcp", "webfetch", "diagnostics", "parallel_calls"),

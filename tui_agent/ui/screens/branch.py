@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from tui_agent.app.race_views import RaceView
 
 SUBAGENT_KEYS = "j/k blocks  space fold  y copy  f continue in a copy  esc back"
-RUNNER_KEYS = "j/k blocks  space fold  w write to it  x stop  d diff  y copy  esc back"
-ENDED_KEYS = "j/k blocks  space fold  y copy  t take  d diff  w write to it  esc back"
+RUNNER_KEYS = "j/k blocks  space fold  w message  x stop  d diff  y copy  esc back"
+ENDED_KEYS = "j/k blocks  space fold  y copy  t take  d diff  w message  esc back"
 
 
 class BranchScreen(Page[None]):
@@ -43,7 +43,7 @@ class BranchScreen(Page[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("backspace", "back", "back", show=False),
         Binding("f", "fork", "continue in a copy", show=False, id="subagent.fork"),
-        Binding("w", "runner('steer')", "write to it", show=False, id="runner.steer"),
+        Binding("w", "runner('steer')", "message", show=False, id="runner.steer"),
         Binding("x", "runner('stop')", "stop", show=False, id="runner.stop"),
         Binding("d", "runner('diff')", "diff", show=False, id="runner.diff"),
         Binding("t", "runner('take')", "take", show=False, id="runner.take"),

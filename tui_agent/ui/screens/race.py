@@ -10,7 +10,7 @@ from rich.cells import set_cell_size
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 
 from tui_agent.app.format import money, one_line, short_model, visible
@@ -19,6 +19,7 @@ from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import RunnerState
 from tui_agent.ui.screens.page import PanePage
 from tui_agent.ui.widgets.line_list import LineList
+from tui_agent.ui.widgets.runner_pane import RunnerPane
 from tui_agent.ui.widgets.table_list import TableList
 from tui_agent.ui.widgets.transcript.lines import StyledSpan
 from tui_agent.ui.widgets.transcript.races import COLUMNS, race_cells, ranked
@@ -51,8 +52,8 @@ TONES: Final = {
     RunnerState.ERROR: "error",
     RunnerState.CUT_OFF: "warning",
 }
-RUNNING_KEYS: Final = "enter look  x stop  X stop all  w write to it  d diff  space mark  esc back"
-OVER_KEYS: Final = "enter look  t take  d diff  space mark  C compare  M merge  w write to it  X end  esc back"
+RUNNING_KEYS: Final = "enter look  x stop  X stop all  w message  d diff  space mark  esc back"
+OVER_KEYS: Final = "enter look  t take  d diff  space mark  C compare  M merge  w message  X end  esc back"
 HELD_UP_KEYS: Final = "enter look  t take  c continue  d diff  space mark  M merge  X end  esc back"
 """Of a runner that did not come to its end."""
 PAST_KEYS: Final = "enter look  t go there  d diff  space mark  M merge  esc back"
@@ -94,7 +95,7 @@ class RaceScreen(PanePage):
         Binding("C", "runner('compare')", "compare all", show=False),
         Binding("t", "runner('take')", "take", show=False),
         Binding("M", "runner('merge')", "merge", show=False),
-        Binding("w", "runner('steer')", "write to it", show=False),
+        Binding("w", "runner('steer')", "message", show=False),
         Binding("x", "runner('stop')", "stop", show=False),
         Binding("X", "stop_all", "stop all", show=False),
         Binding("c", "runner('go_on')", "continue", show=False),
@@ -102,6 +103,7 @@ class RaceScreen(PanePage):
 
     table = getters.query_one(TableList)
     details = getters.query_one(HangingText)
+    live = getters.query_one("#runners-live", Horizontal)
 
     def __init__(self, controller: Controller, race: RaceView) -> None:
         super().__init__()
@@ -117,6 +119,7 @@ class RaceScreen(PanePage):
         yield TableList(COLUMNS, id="runners")
         with VerticalScroll(id="pane", can_focus=False):
             yield HangingText("", id="details", markup=False)
+        yield Horizontal(id="runners-live")
 
     def on_mount(self) -> None:
         self.when_left(self._race.subscribe(self._look_soon))
@@ -146,7 +149,7 @@ class RaceScreen(PanePage):
         runners = ranked(race.runners)
         self._numbers = [number for number, _runner in runners]
         rows = [self._row(number, runner) for number, runner in runners]
-        self.heading.update(one_line(race.prompt, 300))
+        self.heading.update(f"Race: {one_line(race.prompt, 300)}")
         counts = Counter(runner.state.replace("_", " ") for _number, runner in runners)
         cost = money(sum(runner.cost for _number, runner in runners))
         self.show_facts(" · ".join([*(f"{count} {state}" for state, count in counts.items()), cost]))
@@ -175,6 +178,7 @@ class RaceScreen(PanePage):
         if self.number is None:
             return
         runner = self._race.runners[self.number - 1]
+        self.pane.display = not self._show_live(self.number)
         tells_one = self._was_over and not self._are_compared
         lines = [*self._details(runner)] if tells_one else self._last_lines()
         if tells_one and runner.check is None:
@@ -182,6 +186,31 @@ class RaceScreen(PanePage):
         self.details.update("\n".join(map(visible, lines)))
         keys = HELD_UP_KEYS if runner.state in HELD_UP else OVER_KEYS
         self.keys.show(PAST_KEYS if self._race.is_past else keys if self._was_over else RUNNING_KEYS)
+
+    def _show_live(self, number: int) -> bool:
+        """Show what runners do while they work: beside each other where there is room, else the one under the cursor.
+
+        Returns whether there is one to show.
+        """
+        agents = [self._race.agent_of(at) for at in range(1, len(self._race.runners) + 1)]
+        shown = [] if self._was_over or self._are_compared else [at for at, one in enumerate(agents, 1) if one]
+        if self.size.width < COLUMNS_FROM or len(agents) > MAX_COLUMNS:
+            shown = [number] if number in shown else []
+        self.live.display = bool(shown)
+        for _ in range(len(shown) - len(self.live.children)):
+            self.live.mount(RunnerPane())
+        for place, pane in enumerate(self.live.query(RunnerPane)):
+            pane.display = place < len(shown)
+            if pane.display and pane.is_mounted and (agent := agents[shown[place] - 1]) is not None:
+                pane.follow(f"{shown[place]} {visible(self._race.runners[shown[place] - 1].name)}", agent)
+        return bool(shown)
+
+    def action_scroll(self, pages: int) -> None:
+        panes = [pane for pane in self.live.query(RunnerPane) if pane.display] if self.live.display else []
+        for pane in panes:
+            pane.transcript.action_move(0, pages)
+        if not panes:
+            super().action_scroll(pages)
 
     @property
     def _are_compared(self) -> bool:

@@ -1,0 +1,57 @@
+"""What a runner of a race does, in the rows of the conversation: calls, and diffs as they grow."""
+
+from collections.abc import Callable
+
+from textual import getters, on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.widgets import Static
+
+from tui_agent.agent.agent import Agent
+from tui_agent.ui.inbox import AgentEvents, Inbox
+from tui_agent.ui.widgets.transcript.transcript import Transcript
+
+
+class RunnerPane(Vertical):
+    """Follows one agent; the end of its work is in sight."""
+
+    title = getters.query_one(".runner-title", Static)
+    transcript = getters.query_one(Transcript)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._agent: Agent | None = None
+        self._leave: Callable[[], None] = lambda: None
+        self._inbox = Inbox(self, pause=lambda: self.transcript.pause)
+
+    def compose(self) -> ComposeResult:
+        yield Static("", classes="runner-title", markup=False)
+        yield Transcript()
+
+    def on_mount(self) -> None:
+        self.transcript.can_focus = False
+
+    def on_unmount(self) -> None:
+        self._leave()
+
+    def follow(self, title: str, agent: Agent) -> None:
+        """Show an agent's work from now on; ``title`` stands over it."""
+        self.title.update(title)
+        if agent is self._agent:
+            return
+        self._leave()
+        self._agent = agent
+        self._leave = agent.channel.subscribe(self._inbox.put)
+        self.call_after_refresh(self._open, agent)
+
+    def _open(self, agent: Agent) -> None:
+        self.transcript.on_resize()
+        self._inbox.take()
+        self.transcript.open(agent)
+
+    @on(AgentEvents)
+    def _on_events(self, message: AgentEvents) -> None:
+        message.stop()
+        with self.transcript.together():
+            for event in message.inbox.take():
+                self.transcript.apply(event)
