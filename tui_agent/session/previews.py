@@ -1,5 +1,7 @@
 """The line that stands for an entry in lists."""
 
+from pathlib import PurePath
+
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -9,6 +11,8 @@ from tui_agent.session.entries import (
     ContextEditEntry,
     EffortChangeEntry,
     Entry,
+    FilePart,
+    ImagePart,
     ModeChangeEntry,
     ModelChangeEntry,
     PruneEntry,
@@ -33,15 +37,20 @@ def preview_of(entry: Entry) -> str:
     return " ".join(_preview_source(entry)[: PREVIEW_LENGTH * 4].split())[:PREVIEW_LENGTH]
 
 
+def _attachment(part: FilePart | ImagePart) -> str:
+    """Return the name of a file or an image that came with a message."""
+    if isinstance(part, ImagePart):
+        return f"[image {PurePath(part.path).name}]" if part.path else "[image]"
+    return f"@{part.path}"
+
+
 def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911, PLR0912 - one arm per kind of a closed union
     match entry:
         case UserEntry():
-            names = [part.path or part.type for part in entry.parts if not isinstance(part, TextPart)]
-            return (
-                typed_text(entry.parts)
-                if command_line(entry.parts) is not None
-                else " ".join([entry.text, *(f"@{name}" for name in names)])
-            )
+            if command_line(entry.parts) is not None:
+                return typed_text(entry.parts)
+            names = [_attachment(part) for part in entry.parts if not isinstance(part, TextPart)]
+            return " ".join([entry.text, *names])
         case AssistantEntry():
             calls = " · ".join(f"{call.tool} {call.arguments}" for call in entry.tool_calls)
             return entry.text or calls or (f"{ERROR}{entry.error}" if entry.error else "")

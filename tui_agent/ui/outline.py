@@ -115,7 +115,7 @@ def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> li
 
 
 def _ways(segments: Iterable[Segment]) -> list[Segment]:
-    return [segment for segment in segments if not segment.is_subagent]
+    return [segment for segment in segments if not segment.is_subagent and not segment.is_former_attempt]
 
 
 def _messages(segment: Segment, depth: int, leaf: int | None, labels: Mapping[int, str]) -> Iterable[OutlineRow]:

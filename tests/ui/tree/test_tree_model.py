@@ -210,3 +210,12 @@ def test_what_subagents_did_hangs_folded_beside_the_way_on_and_is_no_branch() ->
     assert [line for line, _ in lines(Outline(index, TreeOptions(Filter.USER_ONLY)))] == [2, 10]
     assert index.branches(lambda _entry: False) == 1
     assert index.roots[0].last == 10, "the tip of the branch is no subagent's"
+
+
+def test_an_answer_that_was_asked_for_again_is_one_row_and_its_attempts_are_found_in_everything() -> None:
+    attempts = [header(number, 1, "assistant") for number in (2, 3, 4)]
+    headers = [header(1, None), *attempts, header(5, 4), header(6, 5, "assistant")]
+    index = tree_of(headers, 6)
+    assert lines(Outline(index, TreeOptions())) == [(1, 1), (4, 4), (5, 5), (6, 6)]
+    assert len(lines(Outline(index, TreeOptions(filter=Filter.EVERYTHING)))) == 6
+    assert (2, 2) in lines(Outline(index, TreeOptions(labels={2: "kept"})))

@@ -9,7 +9,7 @@ from tui_agent.agent.agent import Agent
 from tui_agent.app.report_commands import TODO_MARKS
 from tui_agent.lazy import dataclass
 from tui_agent.processes.jobs import JobState
-from tui_agent.session.entries import CompactionEntry, Entry
+from tui_agent.session.entries import CompactionEntry, Entry, UserEntry
 from tui_agent.session.path_queries import newest
 from tui_agent.ui.outline import OutlineRow, PanelFacts, extended, facts_of, outline, running, summarised_changes
 from tui_agent.ui.widgets.line_list import LineList, spread
@@ -97,6 +97,8 @@ class SidePanel(LineList):
         if not self._rows:
             self._rows = outline(session.skeleton(), session.leaf, session.labels())
         path = session.active_path()
+        notes = {entry.id for entry in path if isinstance(entry, UserEntry) and entry.synthetic}
+        self._rows = [row for row in self._rows if row.is_leaf or row.entry_id not in notes]
         compaction = newest(path, CompactionEntry)
         if compaction is None:
             self._summarised = 0, []

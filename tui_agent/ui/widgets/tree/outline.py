@@ -125,6 +125,8 @@ class Outline:
         view = self.view
         if view.filter is Filter.USER_ONLY and segment.is_beside:
             return Rows([])
+        if segment.is_former_attempt and view.filter is not Filter.EVERYTHING and segment.key not in view.labels:
+            return Rows([])
         return rows_of(segment.headers, view.filter, view.labels, view.opened)
 
     def _stand_ins(self, segment: Segment) -> list[Segment]:

@@ -50,6 +50,14 @@ class Segment:
         return self.headers.ids[0]
 
     @property
+    def is_former_attempt(self) -> bool:
+        """Whether it is nothing but an answer that was cut off and asked for again: another stands beside it."""
+        if self.children or self.active or len(self.headers) != 1 or self.headers.kind(0) != "assistant":
+            return False
+        beside = self.parent.children if self.parent is not None else ()
+        return any(one.key > self.key and one.headers.kind(0) == "assistant" for one in beside)
+
+    @property
     def is_subagent(self) -> bool:
         return self.headers.kind(0) == "subagent"
 

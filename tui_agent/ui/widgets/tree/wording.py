@@ -17,6 +17,7 @@ from tui_agent.session.entries import (
     RaceRunner,
     ToolResultEntry,
     ToolStatus,
+    UserEntry,
 )
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
@@ -30,6 +31,8 @@ from tui_agent.ui.widgets.tree.segments import TreeIndex
 HERE_MARK = "◀ here"
 
 _HEADING = re.compile(r"^#+\s+\S+\s+")
+_MENTION = re.compile(r'(?<!\w)@(?:"[^"]*/([^"/]+)"|/[^\s"]*/([^\s"/]+))')
+"""The mention of a file by its whole path, of which only the name is told."""
 _PATH = re.compile(r"^\S*/(\S+)$")
 
 
@@ -37,7 +40,8 @@ _PATH = re.compile(r"^\S*/(\S+)$")
 class RowTexts:
     """Makes the text of rows.
 
-    ``load`` returns an entry's body, None when it can't be read; it is asked for markers and results on screen only.
+    ``load`` returns an entry's body, None when it can't be read; it is asked for messages, markers and results on
+    screen only.
     ``now`` is seconds since the epoch.
     """
 
@@ -115,7 +119,10 @@ class RowTexts:
         text = sanitize.line(header.preview)
         match header.kind:
             case "user":
-                return "You: ", "user", text or "(attachments)"
+                entry = self.load(header.id)
+                if isinstance(entry, UserEntry) and entry.synthetic:
+                    return "Note: ", "faint", text
+                return "You: ", "user", _MENTION.sub(_short_mention, text) or "(attachments)"
             case "assistant":
                 return "Assistant: ", "assistant", plain_preview(header.kind, text) or self._unsaid(header)
             case "tool_result":
@@ -199,6 +206,10 @@ class RowTexts:
             runs += [*between, (f"{icon} ", style), (crop(text, max(room - cells(sign), 0)), "aside")]
             room -= cells(sign) + cells(text)
         return runs
+
+
+def _short_mention(found: re.Match[str]) -> str:
+    return f"@{found[1] or found[2]}"
 
 
 def _call(text: str) -> str:
