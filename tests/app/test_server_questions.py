@@ -8,7 +8,7 @@ import pytest
 from tui_agent.agent.mcp.questions import Answer, FormField, ServerForm, ServerLink
 from tui_agent.agent.race.race import RaceOrder
 from tui_agent.agent.race.specs import RunnerSpec
-from tui_agent.app.frontend import Choice
+from tui_agent.app.frontend import Choice, ModelPick
 from tui_agent.app.race_form import ask_for_order
 from tui_agent.app.server_questions import ask
 from tui_agent.session.effort import Effort
@@ -89,15 +89,15 @@ async def asked(*answers: str | None, task: str = "fix it", runners: int = 3) ->
         ((), (SAME, SAME, SAME)),
         (("add",), (SAME,) * 4),
         (("runner 1", "remove"), (SAME, SAME)),
-        (("runner 1", "model", "openai/gpt-5-mini"), (SAME, RunnerSpec("openai/gpt-5-mini"), SAME)),
-        (("runner 1", "model", HERE.model), (SAME, SAME, SAME)),
+        (("runner 1", "model", ModelPick("openai/gpt-5-mini")), (SAME, RunnerSpec("openai/gpt-5-mini"), SAME)),
+        (("runner 1", "model", ModelPick(HERE.model)), (SAME, SAME, SAME)),
         (("runner 2", "effort", "high"), (SAME, SAME, RunnerSpec(effort=Effort.HIGH))),
         (("runner 0", "mode", "yolo"), (RunnerSpec(mode="yolo"), SAME, SAME)),
         (("runner 0", "context", "compacted"), (RunnerSpec(context="compacted"), SAME, SAME)),
         (("runner 0", "effort", None, "runner 0", None), (SAME, SAME, SAME)),
     ],
 )
-async def test_runners_are_changed(answers: tuple[str | None, ...], specs: tuple[RunnerSpec, ...]) -> None:
+async def test_runners_are_changed(answers: tuple[str | ModelPick | None, ...], specs: tuple[RunnerSpec, ...]) -> None:
     order, _ = await asked(*answers, "start")
     assert order is not None
     assert order.specs == specs

@@ -85,7 +85,7 @@ async def test_runners_with_other_contexts_are_named_by_them_and_their_answers_p
     code, out, err = await what_if(tmp_path, "whole; without #2; compacted")
 
     assert code == ExitCode.DONE, err
-    assert "All begin with at most" in err
+    assert "Each starts with at most" in err
     answers = out.split("\n\n")[1:]
     assert [answer.strip().splitlines()[0] for answer in answers] == ["whole", "without #2", "compacted"]
     assert "I see the word." in answers[0]

@@ -95,9 +95,9 @@ def test_a_newcomer_can_follow_the_tour_to_its_end(own_place: Place, size: tuple
     terminal.wait_for("That was the tour.")
     terminal.wait_gone("esc interrupt")
     terminal.press("ctrl+g")
-    terminal.wait_for("Sorted: request order")
+    terminal.wait_for("order: request order")
     terminal.press("escape")
-    terminal.wait_gone("Sorted: request order")
+    terminal.wait_gone("order: request order")
     quit_program(terminal)
 
 

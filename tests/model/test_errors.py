@@ -211,7 +211,7 @@ def test_a_failure_is_what_the_provider_said_and_not_what_litellm_made_of_it() -
     ("cause", "words"),
     [
         ("refused", "Nothing answers at api.example: check that the server runs"),
-        ("unresolved", "can't be found"),
+        ("unresolved", "Can't reach"),
         ("certificate", "SSL_CERT_FILE"),
         ("timeout", "Anthropic did not begin to answer within 20 s"),
         ("closed", "broke before the answer was complete"),

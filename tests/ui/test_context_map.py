@@ -78,7 +78,7 @@ async def test_the_price_is_named_before_and_only_y_changes_anything(tmp_path: P
         read = result_ids(stage)[0]
         await put_cursor_on(screen, read, pilot)
         await press(pilot, "x")
-        assert f"Drop #{read}? Frees" in stage.text()
+        assert f"Hide #{read}? Frees" in stage.text()
         assert "cached are read anew, ~$" in stage.text()
         await press(pilot, "escape")
         assert stage.screen is screen
@@ -88,7 +88,7 @@ async def test_the_price_is_named_before_and_only_y_changes_anything(tmp_path: P
         assert edits(stage) == []
         await press(pilot, "up", "x", "enter")
         assert edits(stage) == [(read, "drop")]
-        assert "dropped · " in stage.text()
+        assert "hidden · " in stage.text()
         told = " ".join(stage.text().split())
         assert "; read anew from #" in told
         assert "the context was edited" in told
@@ -105,7 +105,7 @@ async def test_mask_restore_and_pin_do_what_they_say_and_undo_takes_them_back(tm
         await put_cursor_on(screen, read, pilot)
         whole = stage.harness.agent.inspector.next_request()
         await press(pilot, "m", "enter")
-        assert "masked · " in stage.text()
+        assert "cleared · " in stage.text()
         await pilot.press("b")
         assert "Adds" in stage.text()
         await press(pilot, "enter")
@@ -250,8 +250,8 @@ def test_what_is_there_already_costs_nothing_because_nothing_happens_and_a_cold_
     edit = plan_edit(blocks(), [4], "drop")
     assert isinstance(edit, Edit)
     assert edit.reread == 60, "the call of a result that is dropped goes with it"
-    assert question(edit, warm=False, dollars=None) == "Drop #4? Frees 900 tokens; the cache is cold anyway."
-    assert plan_edit(blocks(), [2], "restore") == "#2 is shown as it is already."
+    assert question(edit, warm=False, dollars=None) == "Hide #4? Frees 900 tokens; the cache is cold anyway."
+    assert plan_edit(blocks(), [2], "restore") == "#2 is in context already."
     pinned = [*blocks()[:2], ContextBlock("x", "user", (9,), 5, state=EntryState.PINNED)]
     assert plan_edit(pinned, [2], "pin") == "#9 is pinned already."
 

@@ -141,7 +141,7 @@ async def test_a_key_shows_exactly_what_the_model_sees_and_the_whole_again(stage
         assert "Ship it." in text
         assert "Cleared" not in text
         assert "[Old tool result content cleared: read orders/1.csv" in text
-        assert "Only what the model sees is shown" in text
+        assert "Showing what the model sees" in text
         assert stage.view.transcript.lines_with(5, "tool result content"), "it is found, too"
         assert stage.view.transcript.lines_with(5, "no such words") == []
         stage.agent.append(asked("third"))

@@ -69,7 +69,16 @@ async def test_status_tells_everything_on_one_page(tmp_path: Path) -> None:
         stage.main.controller.begin("status")
         await until(lambda: isinstance(stage.screen, ReportScreen), pilot)
         text = stage.text()
-        for told in ("model", "effort", "mode", "build: asks before", "sandbox", "rules", "prompt cache", "compaction"):
+        for told in (
+            "model",
+            "thinking",
+            "mode",
+            "build: asks before",
+            "sandbox",
+            "rules",
+            "prompt cache",
+            "compaction",
+        ):
             assert told in text
         assert "this branch   $0.50" in text
         assert "all branches  $0.75" in text, "a branch that was left cost something, too"

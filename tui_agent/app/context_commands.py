@@ -189,7 +189,7 @@ async def panel(controller: Controller, _argument: str) -> None:
 )
 async def view(controller: Controller, _argument: str) -> None:
     if controller.frontend.toggle_view():
-        controller.say("Only what the model sees is shown; /view shows the whole conversation.")
+        controller.say("Showing what the model sees · ctrl+o shows all.")
     else:
         controller.frontend.clear_notice()
 

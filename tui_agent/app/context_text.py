@@ -114,8 +114,9 @@ def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, n
         if block.hidden:
             words.append(f"{tokens(block.hidden)} {Standing.CLEARED.value}")
         since = plural(block.age_steps, "answer") if block.age_steps else age(entry.created_at, now)
-        place = "in" if standing is Standing.SENT else standing.value
-        words.append(f"{place}, new" if since == "now" else f"{place} for {since}")
+        place = "sent" if standing is Standing.SENT else standing.value
+        sent = f"sent {plural(block.age_steps, 'time')}" if standing is Standing.SENT and block.age_steps else ""
+        words.append(sent or (f"{place}, new" if since == "now" else f"{place} for {since}"))
         words.append("cached" if block.cached else "not cached")
     return " · ".join(words)
 

@@ -18,8 +18,8 @@ _AFTER: dict[str, EntryState] = {
     "mask": EntryState.MASKED,
     "restore": EntryState.LIVE,
 }
-_DONE = {"pin": "pinned", "drop": "dropped", "mask": "masked", "restore": "shown as it is"}
-_VERB = {"pin": "Pin", "drop": "Drop", "mask": "Mask", "restore": "Restore"}
+_DONE = {"pin": "pinned", "drop": "hidden", "mask": "cleared", "restore": "in context"}
+_VERB = {"pin": "Pin", "drop": "Hide", "mask": "Clear", "restore": "Bring back"}
 
 
 @dataclass(frozen=True, slots=True)

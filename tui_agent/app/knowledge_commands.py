@@ -69,7 +69,7 @@ def skills_lines(rows: Iterable[CommandRow]) -> list[str]:
 
     skills = [row for row in rows if row.name.startswith(SKILL_PREFIX)]
     if not skills:
-        return ["There are no skills. A skill is a folder with a SKILL.md in .agents/skills of the project."]
+        return ["No skills yet (.agents/skills/NAME/SKILL.md)."]
     lines: list[str] = ["The agent loads one when it fits; /skill:NAME TASK has it used."]
     for row in skills:
         lines += ["", Heading(visible(row.name.removeprefix(SKILL_PREFIX))), f"  {visible(row.description)}"]

@@ -82,7 +82,7 @@ async def _carry_out(controller: Controller, agent: Agent, text: str, mode: str)
     controller.outbox.submit((TextPart(text=approval, typed=f"/plan {mode}"), FilePart(path=PLAN_PATH, text=text)))
 
 
-@Command("mode", "choose what runs without asking", key="shift+tab", argument="[NAME]", place=150)
+@Command("mode", "permission mode: build, auto-edit, plan, yolo", key="shift+tab", argument="[NAME]", place=150)
 async def mode(controller: Controller, argument: str) -> None:
     from tui_agent.agent.permissions import MODE_HELP, Mode, next_mode
 

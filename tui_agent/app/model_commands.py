@@ -212,7 +212,7 @@ async def _choose(controller: "Controller", agent: "Agent") -> str | None:
         return None
     chosen = effort.chosen.nearest(effort.levels) if effort.chosen is not None else None
     at = str(chosen or DEFAULT_EFFORT)
-    preset = "as the model's maker has it" if effort.preset is None else f"{effort.preset}, from the settings"
+    preset = "the model's own" if effort.preset is None else f"{effort.preset}, from the settings"
     rows = [(DEFAULT_EFFORT, preset), *((level, _HELP[level]) for level in Effort if level in effort.levels)]
     answers = [(key, f"{'●' if key == at else ' '} {key:<8}  {text}") for key, text in rows]
     details = "From the next request on, in this branch of the session."

@@ -32,13 +32,16 @@ def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | Non
         ("History", f"{tokens(before)} → at most {tokens(most)} tokens"),
         ("Summarised", f"{_counts(goes)} · {tokens(max(0, before - plan.tokens_kept))} tokens{ends}"),
         ("Kept as is", f"{_counts(kept)} · {tokens(plan.tokens_kept)} tokens{_first(kept)}"),
-        ("Also kept", f"your messages, the plan, pins, files, to-dos, facts · {tokens(carried)} tokens"),
+        (
+            "Also kept",
+            f"your messages, the plan, pins, files, to-dos, facts · {tokens(carried)} tokens" if carried else "",
+        ),
         ("Summary", f"at most {tokens(plan.summary_tokens)} tokens{price}"),
     ]
     if plan.prunes:
         count = sum(len(prune.targets) for prune in plan.prunes)
-        rows.insert(3, ("Cleared", f"{plural(count, 'old output')}; recall brings them back"))
-    return "\n".join(f"{name:<12}{text}" for name, text in rows)
+        rows.insert(3, ("Cleared", f"{plural(count, 'old output')}; the agent can read them again"))
+    return "\n".join(f"{name:<12}{text}" for name, text in rows if text)
 
 
 def _counts(entries: Sequence[Entry]) -> str:

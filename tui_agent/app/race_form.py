@@ -42,7 +42,7 @@ async def ask_for_order(
     at = "start"
     while True:
         if not order.prompt:
-            task = await controller.ask(LongText("What is every runner to do?", "", "go on"))
+            task = await controller.ask(LongText("What should each attempt do?", "", "next"))
             if not task:
                 return None
             order = replace(order, prompt=task)
@@ -52,7 +52,7 @@ async def ask_for_order(
             case ["start"]:
                 return order
             case ["task"]:
-                task = await controller.ask(LongText("What is every runner to do?", order.prompt))
+                task = await controller.ask(LongText("What should each attempt do?", order.prompt))
                 order = replace(order, prompt=task or order.prompt)
             case ["runner", number]:
                 place = int(number)

@@ -44,16 +44,16 @@ class RacePrice:
         return None if self.each is None else self.each * self.runners
 
     def sentence(self) -> str:
-        who = plural(self.runners, "runner")
+        who = plural(self.runners, "attempt")
         if self.most is None or self.each is None:
-            limit = f"{who}, without a limit of money: one can be set for each."
+            limit = f"{who}, no cost limit."
         else:
             limit = f"{who}, at most {money(self.each)} each, {money(self.most)} together."
         if not self.prefix:
             return limit
         price = "" if self.prefix_cost is None else f", about {money(self.prefix_cost)} for all"
-        same = "the same" if self.alike else "at most"
-        return f"{limit} All begin with {same} {tokens(self.prefix)} tokens{price}."
+        same = "" if self.alike else "at most "
+        return f"{limit} Each starts with {same}{tokens(self.prefix)} tokens{price}."
 
 
 def at_work(rows: Sequence[RaceRunner]) -> str:

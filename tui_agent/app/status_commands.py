@@ -79,7 +79,7 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     yield _row("model", one_line(f"{agent.model}{chosen}", 120))
     for line in agent.ports.directory.adaptations(agent.model):
         yield _row("", f"{line}: the provider refused otherwise (tui-agent models --forget {agent.model})")
-    yield _row("effort", agent.effort.level or "left to the model")
+    yield _row("thinking", agent.effort.level or "default")
     about = MODE_HELP[Mode(agent.mode)] if agent.mode in set(Mode) else "an agent of your own"
     yield _row("mode", f"{agent.mode}: {about}")
     yield _row("sandbox", sandbox)
@@ -94,7 +94,7 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     size = agent.context_size()
     about_size = f"{'~' if size.estimated else ''}{tokens(size.total)} of {tokens(size.window)}, {size.percent:.0f}%"
     yield _row("next request", f"{about_size} (/context)")
-    yield _row("compaction", f"by itself at {tokens(size.threshold)}" if size.threshold else "only when asked for")
+    yield _row("compaction", f"automatic, at {tokens(size.threshold)}" if size.threshold else "only when asked for")
     cache = agent.inspector.known_cache()
     warm = cache and (f"warm for {seconds(cache.seconds_left)}" if cache.warm else "cold")
     yield _row("prompt cache", warm or "the provider has not reported one")

@@ -47,7 +47,7 @@ async def undo(controller: Controller, _argument: str) -> None:
 
 @Command(
     "redo",
-    "redo what /undo undid",
+    "redo",
     key="f6",
     now=lambda session: _help("redo", session, session.history.next()),
     place=190,

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from itertools import zip_longest
+from typing import Final
 
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
@@ -26,6 +27,8 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.path_queries import newest, place_of_newest
 
+_WORDS: Final = {"pruned": "cleared", "masked": "cleared", "dropped": "hidden"}
+
 
 class EntryState(StrEnum):
     """An entry's state in the model's view."""
@@ -43,7 +46,7 @@ class EntryState(StrEnum):
     @property
     def word(self) -> str:
         """The state as users read it; the value is stored and printed as JSON."""
-        return "cleared" if self is EntryState.PRUNED else self.value
+        return _WORDS.get(self.value, self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -254,7 +254,7 @@ _SENTENCES = {
     ErrorKind.AUTH: "{name} refuses the key{detail}. Check it: {key}.",
     ErrorKind.QUOTA: "{name} says the account has no credit or quota left{detail}. Check plan and billing there.",
     ErrorKind.RATE_LIMIT: "{name} limits the rate of requests{detail}.{asked}",
-    ErrorKind.OVERLOADED: "{name} is overloaded or has a fault of its own{number}{detail}.{asked}",
+    ErrorKind.OVERLOADED: "{name} failed{number}{detail}.{asked}",
     ErrorKind.LOADING: "{name} is loading the model.",
     ErrorKind.NOT_FOUND: "{name} doesn't know {model}{detail}. Choose another with /model, or check base_url.",
     ErrorKind.CONTENT_FILTER: "{name}'s content filter refused the request{detail}. Rephrase it, or take the part out.",
@@ -306,7 +306,7 @@ def _overflow_message(overflow: Overflow, target: Target) -> str:
 
 _BROKEN_CONNECTIONS: dict[Cause, str] = {
     "refused": "Nothing answers at {address}: check that the server runs and the address is right.",
-    "unresolved": "The address {address} can't be found: check the network and base_url.",
+    "unresolved": "Can't reach {address}. Check the network or base_url.",
     "certificate": "The certificate of {address} isn't trusted: check the proxy, or name its CA in SSL_CERT_FILE.",
     "connect_timeout": "{address} could not be reached{waited}: check the network.",
     "timeout": "{name} did not begin to answer{waited}.",

@@ -75,15 +75,15 @@ LATER_SECONDS = 0.5
 NEAR_MAPS = 8
 """Maps of requests that are kept, for going back and forth."""
 KEYS = (
-    "p pin  x drop  m mask  b bring back  u undo  tab timeline  v order  V group  space mark  r race  enter read"
+    "p pin  x hide  m clear  b bring back  u undo  tab timeline  v order  V group  space mark  r race  enter read"
     "  o whole  ? keys  esc back"
 )
 TIMELINE_KEYS = "←→ step  shift+←→ mark  enter open in the tree  end next request  tab blocks  ? keys  esc back"
 ALL_KEYS = """enter       read the block; open or fold what is gathered under a heading
 ← →         fold, unfold
-p           pin: pruning leaves it, a compaction carries it verbatim
-x           drop it from the request (a result with its call)
-m           mask: a placeholder of one line stands for it
+p           pin: it is never cleared, and a compaction carries it as it is
+x           hide it from the model (a result with its call)
+m           clear it: a placeholder of one line stands for it
 b           bring it back as it is
 u           undo the last edit
 space       mark a block, or take the mark away
@@ -127,9 +127,9 @@ class ContextScreen(Page[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+g", "dismiss(None)", "close", show=False),
         Binding("p", "edit('pin')", "pin", id="context.pin"),
-        Binding("x,delete", "edit('drop')", "drop", id="context.drop"),
-        Binding("m", "edit('mask')", "mask", id="context.mask"),
-        Binding("b", "edit('restore')", "restore", id="context.restore"),
+        Binding("x,delete", "edit('drop')", "hide", id="context.drop"),
+        Binding("m", "edit('mask')", "clear", id="context.mask"),
+        Binding("b", "edit('restore')", "bring back", id="context.restore"),
         Binding("u", "undo", "undo", id="context.undo"),
         Binding("r", "race", "race", id="context.race"),
         Binding("v", "arrange('order')", "sort", id="context.sort"),
@@ -289,7 +289,7 @@ class ContextScreen(Page[None]):
 
     def _say(self, text: str, *, asks: bool = False) -> None:
         listed = self.blocks
-        text = text or f"Sorted: {listed.order}. {listed.grouping.capitalize()}."
+        text = text or f"order: {listed.order} · groups: {listed.grouping}"
         self._said_at = listed.cursor
         self.line.update(text)
         self.line.set_class(asks, "-asking")

@@ -159,7 +159,7 @@ def _tool_row(server: McpServerStatus, tool: McpToolRow, width: int) -> Sequence
     return spread(left, [(f"{tokens(tool.tokens) if tool.on else 'off':>6}", style)], width)
 
 
-NONE = "  No servers. Add [mcp.NAME] with a command or url to config.toml."
+NONE = "  No servers. `tui-agent mcp add` adds one."
 LATER = "The model is told at the next new session or model; ctrl+r tells it now, uncached."
 LOG_BYTES = 200_000
 """Bytes of a server's log that are shown, from its end."""

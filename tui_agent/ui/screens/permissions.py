@@ -21,7 +21,7 @@ from tui_agent.ui.screens.picker import PickerScreen
 _IN_WORDS: tuple[tuple[str, str, str], ...] = (
     ("ask", "secrets: .env, keys, credentials", "even where reading is free"),
     ("allow", "any command", "in the sandbox, by mode"),
-    ("allow", "a short grammar: ls, cat, rg, sed -n", "without a sandbox, too"),
+    ("allow", "read-only commands: ls, cat, rg …", "even without a sandbox"),
     ("allow", "changing files of the project", "only in auto-edit"),
     ("ask", "git commit, a host, a place outside", "in the sandbox, too"),
 )
@@ -50,7 +50,7 @@ class PermissionsScreen(PickerScreen[None]):
         self._shown: dict[str, Rule] = {}
 
     def on_mount(self) -> None:
-        self.show_facts("The first rule that matches counts; a denial below it stays.")
+        self.show_facts("First match wins; a deny always wins.")
 
     def refill(self, query: str) -> None:
         wanted = query.lower().split()

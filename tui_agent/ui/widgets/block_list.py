@@ -27,7 +27,7 @@ class SortOrder(StrEnum):
 class Grouping(StrEnum):
     """How blocks are grouped, in the order the key goes through."""
 
-    NONE = "not grouped"
+    NONE = "none"
     KIND = "by kind"
     TOOL = "by tool"
     FILE = "by file"

@@ -118,13 +118,7 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
         case PruneEntry():
             return [_prune(entry, around)]
         case ContextEditEntry():
-            if entry.action == "leave_out":
-                return [
-                    MarkerBlock("context_edit", entry.note.capitalize(), rule="marker", actions=("restore", "jump"))
-                ]
-            done = {"drop": "hidden", "mask": "cleared", "pin": "pinned", "restore": "brought back"}[entry.action]
-            text = f"#{entry.target} {done}"
-            return [MarkerBlock("context_edit", text, rule="marker", actions=("undo", "jump"))]
+            return [_context_edit(entry)]
         case ModelChangeEntry():
             return [MarkerBlock("model_change", f"Model: {entry.told}", rule="marker")]
         case EffortChangeEntry():
@@ -289,9 +283,8 @@ def _context_edit(entry: ContextEditEntry) -> Block:
     if entry.action == "leave_out":
         text = f"{entry.note[:1].upper()}{entry.note[1:]}"
         return MarkerBlock("context_edit", sanitize.line(text), rule="marker", actions=("restore", "jump"))
-    done = {"drop": "Dropped", "mask": "Masked", "pin": "Pinned", "restore": "Restored"}[entry.action]
-    text = f"{done} #{entry.target} in the context"
-    return MarkerBlock("context_edit", text, rule="marker", actions=("undo", "jump"))
+    done = {"drop": "hidden", "mask": "cleared", "pin": "pinned", "restore": "brought back"}[entry.action]
+    return MarkerBlock("context_edit", f"#{entry.target} {done}", rule="marker", actions=("undo", "jump"))
 
 
 def _prune(entry: PruneEntry, around: BuildContext) -> Block:
