@@ -52,7 +52,7 @@ async def start(stage: RealStage, pilot: Any, *, runners: int = 3) -> None:
         await pilot.press("down", "down", "enter")
         await stage.until_text("What of runner 1?", pilot)
         await pilot.press("end", "enter")
-    await stage.until_text(f"{runners} runners", pilot)
+    await stage.until_text(f"{runners} attempts", pilot)
     await pilot.press("home", "enter")
     await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
 
