@@ -6,7 +6,10 @@ from typing import Final
 from tui_agent.setting_rows import UNSET, SettingRow
 
 GROUPS: Final[Mapping[str, Sequence[str]]] = {
-    "Model and limits": ("model", "small_model", "effort", "max_", "timeout", "models", "providers", "retry", "host"),
+    "Model and limits": (
+        "model", "small_model", "fallback_models", "effort", "max_", "budget", "timeout", "models", "providers",
+        "retry", "host",
+    ),
     "What runs without asking": ("mode", "permissions", "projects", "sandbox", "hooks"),
     "What the model sees": (
         "compaction", "prune", "truncation", "images", "cache",
@@ -24,10 +27,13 @@ OTHERS: Final = "Others"
 _SENTENCES: Final[Mapping[str, str]] = {
     "model": "Model",
     "small_model": "Cheap model for titles and summaries",
+    "fallback_models": "Models that stand in for it",
     "effort": "Thinking",
     "max_steps": "Requests for one message, at most",
     "max_cost": "Dollars for one message, at most",
     "max_tokens": "Tokens for one message, at most",
+    "budget.session": "Budget of a session",
+    "budget.day": "Budget of a day",
     "timeout": "Seconds for one message, at most",
     "models": "Models set up by hand",
     "providers": "Providers set up by hand",
