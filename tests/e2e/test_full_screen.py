@@ -53,14 +53,14 @@ def test_a_newcomer_can_follow_the_tour_to_its_end(own_place: Place, size: tuple
     terminal.wait_for("Begin with fix the bug")
     ask(terminal, "fix the bug")
     allow_tests_until(terminal, "cart.py (+1 −1)?")
-    terminal.wait_for("1 yes, once")
+    terminal.wait_for("y  yes, once")
     assert cart.read_text(encoding="utf-8") == broken
     terminal.press("y")
     terminal.wait_for("Next: go")
     assert "item.price * item.quantity for item in self.items" in cart.read_text(encoding="utf-8")
     ask(terminal, "go round in circles")
     terminal.wait_for("It repeats itself. Run it again?")
-    terminal.wait_for("3 no, it should try something else")
+    terminal.wait_for("n  no, it should try something else")
     terminal.press("3")
     terminal.wait_for("Next: fill")
     ask(terminal, "fill the window")
@@ -217,7 +217,7 @@ def allow_tests_until(terminal: Terminal, text: str) -> None:
     """Wait for a text; where there is no sandbox, running the tests is asked about once on the way."""
     terminal.wait_until(lambda: text in terminal.text or "Run this command?" in terminal.text, f"{text} or a question")
     if text not in terminal.text:
-        terminal.wait_for("1 yes, once")
+        terminal.wait_for("y  yes, once")
         terminal.press("y")
         terminal.wait_for(text)
 
@@ -265,7 +265,7 @@ def test_a_question_calls_whoever_looks_elsewhere(own_place: Place, server: Mode
     terminal.wait_until(lambda: notified in terminal.raw, "it")
     assert terminal.title.startswith("? ")
     terminal.send(b"\x1b[I")
-    terminal.wait_for("1 yes, once")
+    terminal.wait_for("y  yes, once")
     terminal.press("y")
     terminal.wait_for("Done.")
     terminal.wait_until(lambda: not terminal.title.startswith(("?", "◐")), "the title of an idle program")
