@@ -16,7 +16,9 @@ from typing import Any
 
 from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
+from tui_agent.files.inside import is_inside
 from tui_agent.foreign_file import ForeignFile, read_foreign
+from tui_agent.json_text import as_list
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.places import Kind
 
@@ -142,21 +144,24 @@ class PluginStore:
                 said.append(f"The plugin {name} is not as you added it: tui-agent plugin add {row.source}")
         return found
 
-    def add(self, plugin: Plugin, source: str) -> None:
+    def add(self, plugin: Plugin, source: str, digest: str) -> None:
         """Copy a plugin's files and let it act; one of the same name is replaced.
 
+        ``digest`` is that of the files that the user agreed to.
+
         Raises:
-            PluginError: it leads out of its folder, or is too large.
+            PluginError: it leads out of its folder, is too large, or changed meanwhile.
         """
-        digest_of(plugin.root)
         target = self._place / plugin.name
         self._place.mkdir(parents=True, exist_ok=True, mode=0o700)
         staged = self._place / f".{plugin.name}.new"
         shutil.rmtree(staged, ignore_errors=True)
         shutil.copytree(plugin.root, staged, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        if digest_of(staged) != digest:
+            raise PluginError(f"The plugin {plugin.name} changed while you looked at it. Add it again.")
         shutil.rmtree(target, ignore_errors=True)
         staged.rename(target)
-        rows = self.installed() | {plugin.name: Installed(source, digest_of(target))}
+        rows = self.installed() | {plugin.name: Installed(source, digest)}
         self._write(rows)
 
     def remove(self, name: str) -> None:
@@ -232,12 +237,16 @@ def digest_of(root: Path) -> str:
     size = 0
     for directory, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if name != ".git")
+        for name in (*folders, *names):
+            if not is_inside(root, Path(directory) / name):
+                raise PluginError(f"{Path(directory) / name} leads out of the plugin.")
         for name in sorted(names):
             path = Path(directory) / name
             count += 1
-            if not path.resolve().is_relative_to(root.resolve()):
-                raise PluginError(f"{path} leads out of the plugin.")
-            status = path.stat()
+            try:
+                status = path.stat()
+            except OSError as error:
+                raise PluginError(f"{path} can't be read: {error.strerror}.") from None
             if not stat.S_ISREG(status.st_mode):
                 raise PluginError(f"{path} is no regular file.")
             size += status.st_size
@@ -275,4 +284,4 @@ def _effect(row: Any) -> str:
         return "cannot be read"
     if row.get("url"):
         return f"connects to {row['url']}"
-    return f"runs {' '.join(map(str, [row.get('command', ''), *row.get('args', [])]))}"
+    return f"runs {' '.join(map(str, [row.get('command', ''), *as_list(row.get('args'))]))}"

@@ -141,6 +141,23 @@ def test_what_is_no_plugin_or_leads_out_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PluginError, match="leads out"):
         digest_of(tmp_path / "sly")
     with pytest.raises(PluginError, match="leads out"):
-        PluginStore(tmp_path / "store").add(read_plugin(tmp_path / "sly"), "sly")
+        PluginStore(tmp_path / "store").add(read_plugin(tmp_path / "sly"), "sly", "")
+    write(tmp_path / "sly2/commands/a.md", "x")
+    (tmp_path / "sly2/skills").symlink_to(tmp_path / "none")
+    with pytest.raises(PluginError, match="leads out"):
+        digest_of(tmp_path / "sly2")
+    (tmp_path / "sly2/skills").unlink()
+    (tmp_path / "sly2/circle").symlink_to("circle")
+    with pytest.raises(PluginError, match="can't be read"):
+        digest_of(tmp_path / "sly2")
     write(tmp_path / "m/.claude-plugin/marketplace.json", '{"plugins": [{"name": "x", "source": "../../secret"}, 3]}')
     assert market_of(tmp_path / "m") == {"x": '"../../secret"'}
+
+
+def test_what_changed_while_the_user_looked_at_it_is_not_added(tmp_path: Path, plugin: Path) -> None:
+    seen = digest_of(plugin)
+    write(plugin / "commands/other.md", "x")
+    store = PluginStore(tmp_path / "store")
+    with pytest.raises(PluginError, match="changed while you looked"):
+        store.add(read_plugin(plugin), "kit", seen)
+    assert not store.plugins()

@@ -14,7 +14,7 @@ from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.output import say, say_json
 from tui_agent.files.own_git import call_git
 from tui_agent.paths import data_dir
-from tui_agent.plugins import PLUGINS, PluginError, PluginStore, market_of, read_plugin
+from tui_agent.plugins import PLUGINS, PluginError, PluginStore, digest_of, market_of, read_plugin
 from tui_agent.safe_text import one_line
 
 CLONE_SECONDS = 120
@@ -41,6 +41,7 @@ def run_plugin(arguments: Namespace) -> int:
 def _add(store: PluginStore, arguments: Namespace) -> int:
     with _folder_of(arguments.source) as folder:
         plugin = read_plugin(_chosen(folder, arguments.name))
+        digest = digest_of(plugin.root)
         say(f"{plugin.name} {plugin.version}".rstrip())
         if plugin.description:
             say(f"  {one_line(plugin.description, 200)}")
@@ -49,7 +50,7 @@ def _add(store: PluginStore, arguments: Namespace) -> int:
         if not arguments.yes and not _agreed():
             say("Not added.")
             return 1
-        store.add(plugin, arguments.source)
+        store.add(plugin, arguments.source, digest)
     say(f"Added {plugin.name}. Sessions have it when they start.")
     return 0
 
