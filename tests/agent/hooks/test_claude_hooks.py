@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from tests.support.agents import Harness, make_agent
-from tests.support.scripted_client import Reply, call
+from tests.support.scripted_client import Call, Reply, call
 from tui_agent.agent.events import PermissionAsked
-from tui_agent.agent.hooks.claude_hooks import UnusableHook, claude_hook, hooks_in, settings_of
+from tui_agent.agent.hooks.claude_hooks import (
+    MAX_TIMEOUT,
+    FoundHook,
+    UnusableHook,
+    claude_hook,
+    hooks_in,
+    settings_of,
+)
 from tui_agent.agent.hooks.hooks import CommandHook, Hooks, LoadedHooks
 from tui_agent.context.request import request_bytes
 from tui_agent.foreign_file import ForeignFile
@@ -150,3 +157,48 @@ async def test_one_in_the_background_holds_nothing_up(tmp_path: Path) -> None:
     harness = start(tmp_path, [Reply(calls=(call("bash", command="echo hi"),)), Reply("k")], PreToolUse=[slow])
     await harness.say("go")
     assert "hi" in harness.results()[0].output
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), 10**400, -1, "5", True, None])
+def test_an_odd_time_is_a_time(timeout: object) -> None:
+    [hook] = hooks_in(settings_file(PreToolUse=[group("x", timeout=timeout)]))
+    assert isinstance(hook, FoundHook)
+    assert 0 < hook.timeout <= MAX_TIMEOUT
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        said({"decision": {}}),
+        said({"decision": ["block"]}),
+        specific(permissionDecision=["deny"]),
+        specific(permissionDecision={}),
+        specific(permissionDecision="allow", updatedInput=3),
+    ],
+)
+async def test_an_odd_answer_decides_nothing(tmp_path: Path, answer: str) -> None:
+    script = [Reply(calls=(call("read", path="a.py"),)), Reply("k")]
+    harness = start(tmp_path, script, PreToolUse=[group(answer)])
+    await harness.say("go")
+    assert "one = 1" in harness.results()[0].output
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        call("bash", command="true", timeout="soon"),
+        call("edit", path="a.py", edits=["x"]),
+        call("read", path=["a.py"]),
+        call("edit", path=3, edits={}),
+    ],
+)
+async def test_calls_with_odd_arguments_are_told_to_the_hook_or_refused(tmp_path: Path, wrong: Call) -> None:
+    harness = start(
+        tmp_path,
+        [Reply(calls=(wrong,)), Reply("k")],
+        PreToolUse=[group("true", **{"if": "Read(*.py)"})],
+        PostToolUseFailure=[group("true")],
+        PostToolUse=[group("true")],
+    )
+    await harness.say("go")
+    assert harness.results()

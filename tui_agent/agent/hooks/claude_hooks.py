@@ -30,7 +30,7 @@ from tui_agent.agent.hooks.settings import EventName, HookSettings
 from tui_agent.agent.permissions import Action
 from tui_agent.agent.programs.tool_rules import Anchor, ForeignRuleError, parse_piece, rules_of
 from tui_agent.foreign_file import ForeignFile
-from tui_agent.json_text import loads
+from tui_agent.json_text import as_text, loads, objects
 from tui_agent.lazy import dataclass
 from tui_agent.permission import PermissionNeed
 from tui_agent.tools.registry import BUILTIN
@@ -221,9 +221,10 @@ def _hooks_of(event: str, group: Mapping[str, Any], file: ForeignFile) -> Iterat
 
 
 def _timeout(value: object) -> float:
-    if not isinstance(value, int | float) or value <= 0:
+    # A value that is no number fails the comparison, too.
+    if not isinstance(value, int | float) or not value > 0:
         return DEFAULT_TIMEOUT
-    return min(float(value), MAX_TIMEOUT)
+    return float(min(value, MAX_TIMEOUT))
 
 
 def _matches(matcher: str, tool: str) -> bool:
@@ -326,7 +327,7 @@ def _our_input(payload: BeforeTool, updated: Mapping[str, Any]) -> dict[str, Any
     if name == "Bash":
         given.pop("description", None)
     if name == "Edit" and "old_string" in updated:
-        rows = updated.get("edits") or [updated]
+        rows = objects(updated.get("edits")) or [dict(updated)]
         given["edits"] = [
             {"old": row.get("old_string", ""), "new": row.get("new_string", ""), "all": bool(row.get("replace_all"))}
             for row in rows
@@ -343,7 +344,7 @@ def _answer(payload: Payload, said: Mapping[str, Any]) -> HookAnswer:
     more: Mapping[str, Any] = specific if isinstance(specific, dict) else {}
     notice = str(said.get("systemMessage") or "")
     reason = str(said.get("stopReason") or said.get("reason") or more.get("permissionDecisionReason") or "")
-    if said.get("continue") is False or said.get("decision") in {"block", "deny"}:
+    if said.get("continue") is False or as_text(said.get("decision")) in {"block", "deny"}:
         return _noticed(_blocking(event, reason or "no reason given"), notice)
     if isinstance(payload, BeforeTool):
         return _noticed(_decision(payload, said, more, reason), notice)
@@ -353,7 +354,7 @@ def _answer(payload: Payload, said: Mapping[str, Any]) -> HookAnswer:
 def _decision(payload: BeforeTool, said: Mapping[str, Any], more: Mapping[str, Any], reason: str) -> BeforeToolAnswer:
     updated = more.get("updatedInput")
     arguments = _our_input(payload, updated) if isinstance(updated, dict) else None
-    decided = more.get("permissionDecision") or {"approve": "allow"}.get(str(said.get("decision")))
+    decided = as_text(more.get("permissionDecision")) or {"approve": "allow"}.get(str(said.get("decision")))
     if decided not in {"allow", "deny", "ask"}:
         return BeforeToolAnswer(arguments=arguments)
     return BeforeToolAnswer(decision=decided, message=reason, arguments=arguments)
