@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tui_agent.foreign_file import ForeignFile, read_foreign
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 
 USER_FILE = ".claude/settings.json"
 PROJECT_FILES = (".claude/settings.json", ".claude/settings.local.json")
+
+_UNSETTABLE = LazyPattern("[\0\ud800-\udfff]")
 
 ListName = Literal["allow", "ask", "deny"]
 
@@ -29,7 +31,8 @@ class ClaudeSettings:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {str(name): str(value) for name, value in self.file.section("env").items()}
+        given = {str(name): str(value) for name, value in self.file.section("env").items()}
+        return {name: value for name, value in given.items() if _is_settable(name, value)}
 
     @property
     def hooks(self) -> Mapping[str, Any]:
@@ -64,6 +67,11 @@ def project_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:
         file = read_foreign(path, path.relative_to(project).as_posix(), project)
         if file is not None:
             yield ClaudeSettings(file)
+
+
+def _is_settable(name: str, value: str) -> bool:
+    """Whether the system takes an environment variable."""
+    return bool(name) and "=" not in name and not _UNSETTABLE.search(name + value)
 
 
 def _texts(value: object) -> Iterator[str]:

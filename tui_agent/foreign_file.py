@@ -16,8 +16,12 @@ from tui_agent.text_files.encodings import settings_text
 MAX_BYTES = 20_000_000
 """Claude Code keeps its history in the file that names its servers."""
 
-_COMMENTED = LazyPattern(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING_COMMA = LazyPattern(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+MAX_PROJECT_BYTES = 256_000
+"""A project's file may come from anybody: each of its rules costs time at each call."""
+
+# What is never closed goes to the end, so that each character is looked at once.
+_COMMENTED = LazyPattern(r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_TRAILING_COMMA = LazyPattern(r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|,(?=\s*[}\]])', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ class ForeignFile:
 
     def place(self, name: str) -> str:
         """Return the file and the line in which a name or a text stands."""
+        if not name:
+            return self.shown
         written = json.dumps(name, ensure_ascii=False)[1:-1]
         before, found, _rest = self.text.partition(written)
         return f"{self.shown}:{before.count(chr(10)) + 1}" if found else self.shown
@@ -54,9 +60,8 @@ def read_foreign(path: Path, shown: str, project: Path | None = None) -> Foreign
     if not os.path.lexists(path):
         return None
     try:
-        data, _status = read_file(path, MAX_BYTES) if project is None else read_inside(project, path, MAX_BYTES)
-        text = settings_text(data)
-        table = tomllib.loads(text) if path.suffix == ".toml" else _json(text)
+        text = _text(path, project)
+        table = _toml(text) if path.suffix == ".toml" else _json(text)
     except FileNotFoundError:
         return None
     except OutsideError as error:
@@ -66,6 +71,22 @@ def read_foreign(path: Path, shown: str, project: Path | None = None) -> Foreign
     if not isinstance(table, dict):
         return ForeignFile(path, shown, of_project, {}, problem="holds no table")
     return ForeignFile(path, shown, of_project, table, text)
+
+
+def _text(path: Path, project: Path | None) -> str:
+    if project is None:
+        return settings_text(read_file(path, MAX_BYTES)[0])
+    data, status = read_inside(project, path, MAX_PROJECT_BYTES)
+    if status.st_size > MAX_PROJECT_BYTES:
+        raise ValueError(f"it has more than {MAX_PROJECT_BYTES:,} bytes")
+    return settings_text(data)
+
+
+def _toml(text: str) -> Any:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _json(text: str) -> Any:

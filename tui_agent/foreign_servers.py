@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_agent.foreign_file import ForeignFile, read_foreign
+from tui_agent.json_text import as_dict
 from tui_agent.lazy import dataclass
 from tui_agent.plugins import MANIFEST, Plugin
 
@@ -96,8 +97,8 @@ def _claude_row(given: Mapping[str, Any]) -> Row:
 
 def _codex_row(given: Mapping[str, Any]) -> Row:
     row = {key: given[key] for key in ("command", "args", "env", "url", "enabled") if key in given}
-    headers = dict(given.get("http_headers") or {})
-    headers |= {name: f"${{{variable}}}" for name, variable in dict(given.get("env_http_headers") or {}).items()}
+    headers = dict(as_dict(given.get("http_headers")))
+    headers |= {name: f"${{{variable}}}" for name, variable in as_dict(given.get("env_http_headers")).items()}
     if variable := given.get("bearer_token_env_var"):
         headers["Authorization"] = f"Bearer ${{{variable}}}"
     if headers:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _IMPORT = LazyPattern(r"(?:^|(?<=[\s(\[\"']))@(?P<path>(?:\\ |[^\s\\])+)")
 _OUTSIDE = LazyPattern(r"(?:^|\s)@(?:~/|/|(?:[^\s/]+/)*\.\./)")
-_COMMENT = LazyPattern(r"\s*(?:<!--.*?-->\s*)+", re.DOTALL)
+_COMMENT = LazyPattern(r"\s*(?><!--.*?-->\s*)+", re.DOTALL)
 _ENDING = ".,;:!?)]\"'`"
 """Punctuation after a path that belongs to the sentence."""
 

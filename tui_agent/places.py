@@ -8,6 +8,9 @@ from tui_agent.lazy import dataclass
 FOLDER = ".tui-agent"
 """The project's directory of this program. Everything in it may act."""
 
+MAX_DEPTH = 9
+"""Names below a folder of these, the file's with them: what lies deeper is neither asked about nor read."""
+
 Kind = Literal["instructions", "rules", "skills", "commands", "agents", "hooks", "tools"]
 ACTING = {"commands": "command", "agents": "agent", "hooks": "hook", "tools": "tool"}
 """The kinds that act and need trust, with the name of one of them."""

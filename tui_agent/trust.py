@@ -18,11 +18,13 @@ from typing import Any, Literal
 from tui_agent.claude_settings import PROJECT_FILES, ClaudeSettings, project_settings
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside, read_inside
+from tui_agent.foreign_file import read_foreign
 from tui_agent.foreign_servers import server_files, servers_of_project
+from tui_agent.json_text import as_list, loads
 from tui_agent.lazy import dataclass
 from tui_agent.markdown_imports import imports_of, may_import_from_outside
 from tui_agent.path_checks import is_directory, is_file
-from tui_agent.places import ACTING, FOLDER, INSTRUCTION_NAMES, LOCAL_INSTRUCTIONS, PLACES
+from tui_agent.places import ACTING, FOLDER, INSTRUCTION_NAMES, LOCAL_INSTRUCTIONS, MAX_DEPTH, PLACES
 from tui_agent.text_files.encodings import settings_text, user_text
 
 CONFIG = "config.toml"
@@ -38,6 +40,8 @@ CODEX_HOOKS = ".codex/hooks.json"
 MAX_FILES = 2_000
 MAX_BYTES = 4_000_000
 """A project with more than this in those places is not trusted at all."""
+MAX_MAIN_BYTES = 32 * 1024
+"""Bytes of an instruction file that are looked at for imports: no model is shown more of it."""
 
 TrustDecision = Literal["trusted", "refused"]
 
@@ -210,7 +214,7 @@ def _settings_items(project: Path, path: Path) -> Iterator[TrustItem]:
 
 def _text(project: Path, path: Path) -> str:
     try:
-        return user_text(read_inside(project, path, MAX_BYTES)[0])
+        return user_text(read_inside(project, path, MAX_MAIN_BYTES)[0])
     except OSError:
         return ""
 
@@ -220,7 +224,7 @@ def _below(project: Path, place: Path) -> Iterator[Path]:
     for directory, names, files in os.walk(place, followlinks=True):
         names.sort()
         inside = is_inside(project, Path(directory))
-        if not inside or len(Path(directory).parts) - len(place.parts) > 8:
+        if not inside or len(Path(directory).parts) - len(place.parts) >= MAX_DEPTH:
             names.clear()
         for name in sorted(files):
             if inside and is_inside(project, Path(directory) / name):
@@ -257,6 +261,11 @@ def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
         if shown.endswith(PROJECT_FILES):
             yield from _settings_items(project, path)
             continue
+        if shown == CODEX_HOOKS:
+            found = read_foreign(path, shown, project)
+            if found is not None:
+                yield from (TrustItem(*row) for row in ClaudeSettings(found).acting())
+            continue
         if path.name in _IMPORTING:
             outside = [f"@{item.path}" for item in imports_of(_text(project, path)) if item.leads_out]
             if outside:
@@ -274,7 +283,7 @@ def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
                     yield TrustItem(_KINDS.get(key.split(".")[0], "setting"), key, str(value))
             else:
                 yield TrustItem(what, shown, _summary(text, kind) if kind else "")
-        except (OSError, ValueError, AttributeError) as error:
+        except (OSError, ValueError, AttributeError, RecursionError) as error:
             yield TrustItem(what, shown, f"cannot be read: {error}" if what in {"MCP server", "setting"} else "")
 
 
@@ -291,14 +300,14 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def _servers(text: str) -> Iterator[TrustItem]:
-    for name, server in json.loads(text).get("mcpServers", {}).items():
+    for name, server in loads(text).get("mcpServers", {}).items():
         yield TrustItem("MCP server", str(name), _effect_of_server(server))
 
 
 def _effect_of_server(row: Mapping[str, Any]) -> str:
     if url := row.get("url"):
         return f"connects to {url}"
-    return f"runs {' '.join(map(str, [row.get('command', ''), *row.get('args', [])]))}"
+    return f"runs {' '.join(map(str, [row.get('command', ''), *as_list(row.get('args'))]))}"
 
 
 def _summary(text: str, kind: str) -> str:

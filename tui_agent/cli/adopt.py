@@ -17,6 +17,7 @@ from tui_agent.config import load_config, set_value
 from tui_agent.paths import data_dir
 from tui_agent.places import LeftOut
 from tui_agent.resources import prompt
+from tui_agent.safe_text import one_line
 
 TOLD = "other-programs-told"
 """Marks, in the data directory, that the user knows of ``adopt``."""
@@ -95,10 +96,11 @@ def _choose(arguments: Namespace) -> int:
 
 
 def _lines(items: Sequence[FoundItem]) -> list[str]:
-    width = max(len(f"{item.kind} {item.name}") for item in items)
+    heads = [one_line(f"{item.kind} {item.name}") for item in items]
+    width = max(map(len, heads))
     lines = []
-    for item in items:
-        place = "" if item.place == item.name else item.place
-        why = f"  {item.why}" if item.why else ""
-        lines.append(f"{f'{item.kind} {item.name}':<{min(width, 50)}}  {place}{why}".rstrip())
+    for head, item in zip(heads, items, strict=True):
+        place = "" if item.place == item.name else one_line(item.place)
+        why = f"  {one_line(item.why)}" if item.why else ""
+        lines.append(f"{head:<{min(width, 50)}}  {place}{why}".rstrip())
     return lines

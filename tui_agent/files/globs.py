@@ -18,6 +18,11 @@ _MAX_BRACES = 6
 """Braces within braces beyond which they are only what they say: each is tried in two ways."""
 
 
+_STARS = re.compile(r"\*+")
+_MAX_STARS = 4
+"""Stars beyond which a pattern from outside is not taken: the time grows with the length to their power."""
+
+
 @lru_cache(maxsize=256)
 def compile_glob(pattern: str) -> re.Pattern[str]:
     """Return a pattern to ``fullmatch`` relative paths with."""
@@ -29,6 +34,13 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
 
 def has_magic(pattern: str) -> bool:
     return not _MAGIC.isdisjoint(pattern)
+
+
+def is_costly(pattern: str) -> bool:
+    """Whether matching may take forever: too many stars in one name, or too many that cross directories."""
+    names = [name for name in pattern.split("/") if set(name) != {"*"}]
+    stars = max((len(_STARS.findall(name)) for name in names), default=0)
+    return stars > _MAX_STARS or pattern.count("**") > _MAX_STARS
 
 
 def is_open(pattern: str) -> bool:

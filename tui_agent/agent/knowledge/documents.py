@@ -18,6 +18,8 @@ from tui_agent.text_files.encodings import user_text
 FRONT_MATTER_CHARS = 16_384
 """Front matter longer than this is taken for a mistake."""
 
+_MAX_VALUES = 20_000
+_MAX_DEPTH = 20
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _PAIR = re.compile(r"([A-Za-z][\w-]*):[ \t]*(.*)")
 
@@ -155,7 +157,9 @@ def _fields(text: str) -> dict[str, Any]:
 
     try:
         values = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
-    except yaml.YAMLError as error:
+    except RecursionError:
+        raise DocumentError("the front matter is nested too deeply") from None
+    except (yaml.YAMLError, ValueError) as error:
         pairs = [_PAIR.fullmatch(line.rstrip()) for line in text.split("\n") if line.strip()]
         if not pairs or None in pairs:
             mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
@@ -168,4 +172,22 @@ def _fields(text: str) -> dict[str, Any]:
         return {}
     if not isinstance(values, dict):
         raise DocumentError("the front matter holds no keys; write each as “key: value”")
+    if _is_too_large(values):
+        raise DocumentError("the front matter repeats or nests its values too often")
     return {str(key): value for key, value in values.items()}
+
+
+def _is_too_large(values: object) -> bool:
+    """Whether values are too many once each that is named again is written out, or contain themselves."""
+    pending = [(values, 0)]
+    count = 0
+    while pending:
+        value, depth = pending.pop()
+        count += 1
+        if count > _MAX_VALUES or depth > _MAX_DEPTH:
+            return True
+        if isinstance(value, dict):
+            pending += ((item, depth + 1) for pair in value.items() for item in pair)
+        elif isinstance(value, list | tuple | set):
+            pending += ((item, depth + 1) for item in value)
+    return False

@@ -8,7 +8,7 @@ from pathlib import Path
 from tui_agent.files.inside import is_inside
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
-from tui_agent.places import Kind, LeftOut, Place, places_of
+from tui_agent.places import MAX_DEPTH, Kind, LeftOut, Place, places_of
 from tui_agent.plugins import Plugin
 
 
@@ -28,10 +28,12 @@ class Folder:
         return f"{self.shown}, of {self.whose}" if self.whose else self.shown
 
     def files(self, pattern: str) -> list[Path]:
+        """Return the files that a pattern names, but for those deeper than trust looks."""
         try:
-            return sorted(path for path in self.path.glob(pattern) if is_file(path))
-        except OSError:
+            found = sorted(path for path in self.path.glob(pattern) if is_file(path))
+        except (OSError, RecursionError):
             return []
+        return [path for path in found if len(path.relative_to(self.path).parts) <= MAX_DEPTH]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, LeftOutError, parse_document
 from tui_agent.agent.knowledge.folders import Folders
-from tui_agent.files.globs import compile_glob
+from tui_agent.files.globs import compile_glob, is_costly, split_glob
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.inside import is_inside
 from tui_agent.files.sensitive import is_sensitive
@@ -223,7 +223,7 @@ class InstructionFiles:
         """
         for folder in (*self._folders.of_user("rules"), *self._folders.of_project("rules", problems)):
             suffix = ".mdc" if folder.whose == "Cursor" else ".md"
-            for path in sorted(folder.path.rglob(f"*{suffix}"))[:MAX_FILES]:
+            for path in folder.files(f"**/*{suffix}")[:MAX_FILES]:
                 try:
                     found = self._files.document(path, FILE_BYTES)
                     rule = None if found is None else _rule(path, found[0])
@@ -290,7 +290,10 @@ def _rule(path: Path, document: Document) -> _Rule | None:
         return _Rule(path, None)
     # Commas separate globs, but not within braces.
     globs = value if isinstance(value, list) else re.split(r",(?![^{}]*\})", str(value))
-    return _Rule(path, tuple(compile_glob(str(glob).strip()) for glob in globs))
+    patterns = [str(glob).strip() for glob in globs]
+    if costly := next(filter(is_costly, patterns), ""):
+        raise DocumentError(f"its pattern {costly[:60]} has too many stars")
+    return _Rule(path, tuple(map(compile_glob, patterns)))
 
 
 def _body(text: str) -> str:
@@ -327,9 +330,26 @@ def _matching(project: Path, pattern: str) -> Iterator[Path]:
     """Yield the files a pattern names, relative to the project; ``~`` and absolute ones as they are."""
     import glob
 
+    base, rest = split_glob(str(at_home(pattern)))
+    if "**" in rest:
+        yield from _below(project / base, rest)
+        return
     found = glob.iglob(str(at_home(pattern)), root_dir=project, recursive=True)  # noqa: PTH207 - any root
     for count, name in enumerate(found):
         if count > MAX_FILES * 20:
             return
         if path := _existing(Path(os.path.normpath(project / name))):
             yield path
+
+
+def _below(base: Path, pattern: str) -> Iterator[Path]:
+    """Yield the files at any depth that a pattern names. No link is followed: it could lead in circles."""
+    expression = compile_glob(f"/{pattern}")
+    takes_hidden = pattern.startswith(".") or "/." in pattern
+    for directory, folders, names in os.walk(base):
+        if not takes_hidden:
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            names = [name for name in names if not name.startswith(".")]  # noqa: PLW2901 - as the folders
+        for path in (Path(directory) / name for name in names):
+            if expression.fullmatch(path.relative_to(base).as_posix()) and _existing(path):
+                yield path

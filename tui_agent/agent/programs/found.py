@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 
-from tui_agent.agent.permissions import Rule
+from tui_agent.agent.permissions import Action, Rule
 from tui_agent.lazy import dataclass
 
 _GROUPS = {
@@ -21,6 +21,7 @@ _GROUPS = {
     "skill": "skills",
 }
 """The group of each kind."""
+_WEAK_TO_FIRM = (Action.ALLOW, Action.ASK, Action.DENY)
 
 
 class ItemState(StrEnum):
@@ -67,13 +68,21 @@ class ForeignSettings:
 
 
 def joined(settings: Sequence[ForeignSettings]) -> ForeignSettings:
-    """Return several programs' settings as one; of two variables with one name the last counts."""
+    """Return several programs' settings as one; of two variables with one name the last counts.
+
+    The last rule that matches decides: one program's question must not overrule another's denial.
+    """
     environment: dict[str, str] = {}
     for one in settings:
         environment |= one.environment
+    rules = [rule for one in settings for rule in one.rules]
     return ForeignSettings(
-        rules=tuple(rule for one in settings for rule in one.rules),
+        rules=tuple(sorted(rules, key=_firmness)),
         environment=environment,
         instructions=tuple(pattern for one in settings for pattern in one.instructions),
         items=tuple(item for one in settings for item in one.items),
     )
+
+
+def _firmness(rule: Rule) -> int:
+    return _WEAK_TO_FIRM.index(rule.action)

@@ -67,7 +67,7 @@ def _not_read(name: str, file: ForeignFile) -> str:
 
 
 def _rules(file: ForeignFile, items: list[FoundItem]) -> Iterator[Rule]:
-    """Yield the rules that deny or ask; what the same table allows is spared by them."""
+    """Yield the rules that deny or ask; each spares what a later one of its table takes back."""
     known = set(Permission)
     for name, value in _permissions(file).items():
         if name not in known:
@@ -80,11 +80,12 @@ def _rules(file: ForeignFile, items: list[FoundItem]) -> Iterator[Rule]:
         except RuleError as error:
             items.append(FoundItem(PROGRAM, "rule", name, file.place(name), ItemState.WITHOUT_EFFECT, str(error)))
             continue
-        spared = tuple(rule.pattern for rule in rules if rule.action is Action.ALLOW)
-        for rule in rules:
+        for number, rule in enumerate(rules):
             if rule.action is not Action.ALLOW:
                 place = file.place(name)
-                kept = replace(rule, unless=spared, origin=place)
+                # As there, the last pattern that matches counts.
+                spared = (later.pattern for later in rules[number + 1 :] if later.action is not Action.DENY)
+                kept = replace(rule, unless=tuple(spared), origin=place)
                 items.append(FoundItem(PROGRAM, f"{rule.action} rule", str(kept), place, ItemState.ACTIVE))
                 yield kept
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tui_agent.agent.mcp.records import portable_name
 from tui_agent.agent.permissions import Action, Rule, RuleSyntax, Source
+from tui_agent.files.globs import is_costly
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.permission import Permission
 from tui_agent.tools.registry import builtin_named
@@ -249,6 +250,10 @@ def _names_in(text: str) -> Iterator[str]:
 def _file_pattern(piece: RulePiece, anchor: Anchor) -> str:
     """Return a pattern as in ``.gitignore``, from the project's root; one that begins with ``//`` is absolute."""
     text = piece.what
+    if is_costly(text):
+        raise ForeignRuleError(f"“{piece.text}”: it has too many stars")
+    if text.endswith("\\"):
+        raise ForeignRuleError(f"“{piece.text}”: it ends with a backslash")
     if text.startswith("//"):
         return _from_root(text.removeprefix("/"), anchor)
     if text.startswith("~/"):
