@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.knowledge import EXAMPLES, write
-from tui_agent.cli.extensions import Extensions
+from tui_agent.cli.extensions import Extensions, state_of_project
 from tui_agent.cli.main import run
 from tui_agent.config import ConfigError, config_path, load_config
+from tui_agent.trust import TrustStore
 
 USERS = """
 [mcp.tracker]
@@ -113,3 +114,27 @@ def test_the_doctor_names_what_there_is_and_what_is_wrong_with_it(
     ):
         assert line in out, out
     assert "s3cret" not in out
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (".tui-agent/config.toml", "[mcp.a]\ncommand = 'x'\nargs = 3\n"),
+        (".tui-agent/config.toml", "hooks = [3]\nmcp = [1]\n"),
+        (".mcp.json", '{"mcpServers": {"a": 3}}'),
+        (".mcp.json", '{"mcpServers": {"a": {"command": 3, "args": {"b": 1}}}}'),
+        (".mcp.json", "[" * 100_000),
+        (".mcp.json", " " * 300_000 + '{"mcpServers": {"a": {"command": "x"}}}'),
+        ("opencode.json", '{"mcp": {"a": {"command": ["x", 3], "environment": {"b": null}, "headers": 3}}}'),
+        (".codex/config.toml", "[mcp_servers.a]\ncommand = ['x']\nenv = 3\nenabled_tools = 3\n"),
+    ],
+    ids=["arguments", "tables", "row", "command", "deep", "large", "opencode", "codex"],
+)
+def test_odd_servers_of_a_project_are_named_and_nothing_raises(tmp_path: Path, name: str, text: str) -> None:
+    project = tmp_path / "project"
+    write(project / ".git/HEAD", "ref: refs/heads/main")
+    write(project / name, text)
+    state = state_of_project(project, TrustStore(tmp_path / "trust.json"))
+    assert state.is_held_back
+    assert {spec.source for spec in Extensions(lambda _cwd: False).servers(project).specs} <= {"user"}
+    assert Extensions(lambda _cwd: True).servers(project).problems

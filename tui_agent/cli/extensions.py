@@ -23,6 +23,7 @@ from tui_agent.agent.programs.hooks import foreign_hooks
 from tui_agent.config import Config, ConfigError, config_path, load_config, read_table
 from tui_agent.files.own_git import find_project
 from tui_agent.foreign_servers import ForeignServer, servers_of_plugins, servers_of_project, servers_of_user
+from tui_agent.json_text import as_list
 from tui_agent.paths import config_dir, data_dir, log_dir
 from tui_agent.places import LeftOut
 from tui_agent.plugins import PLUGINS, ROOT_VARIABLE, PluginStore
@@ -40,7 +41,7 @@ def _commands(settings: Path, *, held: bool) -> list[str]:
     hooks, servers = table.get("hooks"), table.get("mcp")
     rows = [*(hooks if isinstance(hooks, list) else ()), *(servers.values() if isinstance(servers, dict) else ())]
     return [
-        " ".join(map(str, [row.get("command", ""), *(row.get("args") or ())]))
+        " ".join(map(str, [row.get("command", ""), *as_list(row.get("args"))]))
         for row in rows
         if isinstance(row, dict) and not (held and row.get("sandboxed"))
     ]

@@ -131,7 +131,7 @@ async def test_if_is_a_rule_on_the_call(tmp_path: Path, condition: str, runs: bo
     [
         ("", "bash", True), ("*", "read", True), ("Edit|Write", "edit", True), ("MultiEdit", "edit", True),
         ("Bash", "read", False), ("mcp__git__.*", "git_log", True), ("mcp__my_server__do", "my_server_do", True),
-        ("mcp__git__.*", "github_log", False), ("Web.*", "webfetch", True), ("(", "bash", False),
+        ("mcp__git__.*", "github_log", False), ("Web.*", "webfetch", True),
     ],
 )  # fmt: skip
 def test_matchers_mean_their_names_of_tools(matcher: str, tool: str, handled: bool) -> None:
@@ -202,3 +202,24 @@ async def test_calls_with_odd_arguments_are_told_to_the_hook_or_refused(tmp_path
     )
     await harness.say("go")
     assert harness.results()
+
+
+@pytest.mark.parametrize(
+    ("matcher", "why"),
+    [
+        (r"(\w+_?)+!", "repeats too much"),
+        (".*a" * 20, "repeats too much"),
+        ("(a|a)" * 30, "repeats too much"),
+        ("mcp__(", "is no regular expression"),
+    ],
+)
+def test_a_matcher_that_is_wrong_or_never_ends_is_named(matcher: str, why: str) -> None:
+    [hook] = hooks_in(settings_file(PreToolUse=[group("x", matcher)]))
+    assert isinstance(hook, UnusableHook)
+    assert why in hook.why
+
+
+@pytest.mark.parametrize("matcher", ["mcp__.*__write.*", "^Edit$|^(Multi)?Edit", "|".join(["mcp__a__.*"] * 9), "*", ""])
+def test_usual_matchers_are_taken(matcher: str) -> None:
+    [hook] = hooks_in(settings_file(PreToolUse=[group("x", matcher)]))
+    assert isinstance(hook, FoundHook)

@@ -93,6 +93,20 @@ def test_no_value_raises_or_lets_an_untrusted_project_act(name: str, value: obje
         (".claude/settings.json", json.dumps({"permissions": {"deny": [f"Read({'**/a/' * 20}b)"]}})),
         ("CLAUDE.md", f" @../x\n{'*a _b `c [d](e) ' * 200_000}"),
     ],
+    ids=[
+        "types",
+        "deep-toml",
+        "dotted-toml",
+        "arguments",
+        "deep-json",
+        "comments",
+        "quotes",
+        "backslash",
+        "rules",
+        "stars",
+        "double-stars",
+        "markdown",
+    ],
 )
 def test_large_deep_and_odd_files_are_read_at_once(tmp_path: Path, name: str, text: str) -> None:
     write(tmp_path / "project" / name, text)

@@ -71,6 +71,10 @@ _SEARCHING = {"Grep", "Glob", "LS"}
 """Tools whose ``path`` has the same name there."""
 _EDIT_FIELDS = {"old_string", "new_string", "replace_all", "edits"}
 _PLAIN = re.compile(r"[\w|, -]*")
+_REPEATED_GROUP = re.compile(r"\)[*+{]")
+_MAX_REPEATS = 5
+_MAX_GROUPS = 8
+"""Of a matcher: with more of them a name may be compared for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,15 +207,18 @@ def _hooks_of(event: str, group: Mapping[str, Any], file: ForeignFile) -> Iterat
         if not isinstance(row, dict):
             continue
         command = str(row.get("command") or "")
+        matcher = str(group.get("matcher") or "")
         place = file.place(command or event)
         if event not in EVENTS:
             yield UnusableHook(event, place, "this event is not sent here")
         elif row.get("type", "command") != "command" or not command:
             yield UnusableHook(event, place, f"hooks of type {row.get('type')} are not run here")
+        elif problem := _problem_of(matcher):
+            yield UnusableHook(event, place, f"its matcher {problem}: {matcher[:60]}")
         else:
             yield FoundHook(
                 event=event,
-                matcher=str(group.get("matcher") or ""),
+                matcher=matcher,
                 command=command,
                 timeout=_timeout(row.get("timeout")),
                 place=place,
@@ -227,6 +234,20 @@ def _timeout(value: object) -> float:
     return float(min(value, MAX_TIMEOUT))
 
 
+def _problem_of(matcher: str) -> str:
+    """Return why a matcher can't be used, "" when it can."""
+    if matcher == "*" or _PLAIN.fullmatch(matcher):
+        return ""
+    repeats = max(len(re.findall(r"[*+{]", choice)) for choice in matcher.split("|"))
+    if repeats > _MAX_REPEATS or matcher.count("(") > _MAX_GROUPS or _REPEATED_GROUP.search(matcher):
+        return "repeats too much"
+    try:
+        re.compile(matcher)
+    except (re.error, RecursionError, OverflowError):
+        return "is no regular expression"
+    return ""
+
+
 def _matches(matcher: str, tool: str) -> bool:
     """Whether a matcher means a tool of ours: names between bars, or a regular expression."""
     if matcher in {"", "*"}:
@@ -235,11 +256,7 @@ def _matches(matcher: str, tool: str) -> bool:
     if _PLAIN.fullmatch(matcher):
         wanted = {name.strip() for name in re.split(r"[|,]", matcher)}
         return not wanted.isdisjoint(names)
-    try:
-        expression = re.compile(matcher)
-    except re.error:
-        return False
-    return any(expression.fullmatch(name) for name in names)
+    return any(re.fullmatch(matcher, name) for name in names)
 
 
 def _their_names(tool: str) -> list[str]:

@@ -1,6 +1,5 @@
 """How a server is configured: ``[mcp.NAME]`` in the user's file, ``.mcp.json`` in a trusted project."""
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -12,7 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tui_agent.agent.mcp.records import LogLevel, portable_name
 from tui_agent.files.inside import OutsideError, read_inside
+from tui_agent.foreign_file import MAX_PROJECT_BYTES
 from tui_agent.foreign_servers import ForeignServer
+from tui_agent.json_text import as_dict, loads
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.text_files.encodings import settings_text
 
@@ -184,8 +185,8 @@ def read_project_file(project: Path) -> tuple[dict[str, McpServerSettings], tupl
     """Return the servers in a project's ``.mcp.json`` and what is wrong with others; nothing without the file."""
     path = project / PROJECT_FILE
     try:
-        data, _state = read_inside(project, path)
-        table = json.loads(settings_text(data))["mcpServers"]
+        data, _state = read_inside(project, path, MAX_PROJECT_BYTES)
+        table = loads(settings_text(data))["mcpServers"]
         rows: list[tuple[str, Any]] = list(table.items())
     except FileNotFoundError:
         return {}, ()
@@ -197,7 +198,7 @@ def read_project_file(project: Path) -> tuple[dict[str, McpServerSettings], tupl
     problems: list[str] = []
     for name, row in rows:
         try:
-            found[name] = McpServerSettings.model_validate({**row, "sandboxed": True})
+            found[name] = McpServerSettings.model_validate({**as_dict(row), "sandboxed": True})
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, (name, *first["loc"])))
