@@ -102,3 +102,16 @@ def test_settings_that_lead_out_of_the_project_are_not_read(tmp_path: Path) -> N
     read = found(tmp_path, trusted=True)
     assert read.rules == ()
     assert "leads out of the project" in read.items[0].why
+
+
+@pytest.mark.parametrize(
+    ("rule", "path"),
+    [
+        ("Read(../other/**)", "{outside}/other/a"),
+        ("Read(src/../secret.txt)", "secret.txt"),
+        ("Read(~/x/../y/**)", "{outside}/home/y/a"),
+    ],
+)
+def test_a_rule_may_go_up(tmp_path: Path, rule: str, path: str) -> None:
+    settings(tmp_path / "project/.claude/settings.json", permissions={"deny": [rule]})
+    assert action(found(tmp_path), "read", path.format(outside=tmp_path)) is Action.DENY

@@ -7,6 +7,7 @@ it is left out and named.
 Source: Claude Code's pages on permissions and subagents.
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -270,11 +271,15 @@ def _file_pattern(piece: RulePiece, anchor: Anchor) -> str:
         text = f"**/{text}"
     if base is None:
         raise ForeignRuleError(f"“{piece.text}”: its path is outside the project")
+    if ".." in text.split("/"):
+        return _from_root(f"{anchor.project}/{base}/{text}", anchor)
     return f"/{base}/{text}" if base else f"/{text}"
 
 
 def _from_root(path: str, anchor: Anchor) -> str:
     """Return the pattern for an absolute path; in the project it is relative to that, as needs are."""
+    if ".." in path.split("/"):
+        path = os.path.normpath(path)
     inside = f"{anchor.project.rstrip('/')}/"
     return f"/{path.removeprefix(inside)}" if path.startswith(inside) else f"/{path}"
 
