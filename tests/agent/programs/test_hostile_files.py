@@ -203,3 +203,16 @@ def test_the_question_for_trust_names_what_codexs_hooks_run(tmp_path: Path) -> N
     write(tmp_path / "project/.codex/hooks.json", json.dumps(table))
     state = project_state(tmp_path / "project", TrustStore(tmp_path / "trust.json"))
     assert [(item.kind, item.text) for item in state.items] == [("hook", "runs touch gone")]
+
+
+def test_a_wrong_row_of_opencodes_table_takes_no_other_along(tmp_path: Path) -> None:
+    table = {"": "ask", "curl *": "deny", "x": ["deny"]}
+    write(tmp_path / "project/opencode.json", json.dumps({"permission": {"bash": table}}))
+    read = read_programs(folders(tmp_path), trusted=False)
+    assert decide(PermissionNeed(Permission.BASH, "curl x"), (*DEFAULT_RULES, *read.rules)).action is Action.DENY
+    assert len([item for item in read.items if item.why]) == 2
+
+
+def test_a_long_name_of_an_import_is_told_in_one_short_line(tmp_path: Path) -> None:
+    write(tmp_path / "project/CLAUDE.md", f"@{'a/' * 3_000}x.md")
+    assert len(loaded(tmp_path).problems[0]) < 200

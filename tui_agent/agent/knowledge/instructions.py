@@ -19,6 +19,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.markdown_imports import Import, imports_of, without_comments
 from tui_agent.path_checks import at_home
 from tui_agent.places import LOCAL_INSTRUCTIONS, places_of
+from tui_agent.safe_text import one_line
 from tui_agent.trust import importing_files
 
 FILE_BYTES = 32 * 1024
@@ -272,7 +273,7 @@ class _Reading:
         try:
             target = self._files.imported(path, named)
         except DocumentError as error:
-            self._problems.append(f"{source}: @{named.path} is left out: {error}.")
+            self._problems.append(f"{source}: @{one_line(named.path, 100)} is left out: {error}.")
             return
         if target is not None:
             self.add(target, imported=source, hops=hops)

@@ -74,12 +74,7 @@ def _rules(file: ForeignFile, items: list[FoundItem]) -> Iterator[Rule]:
             why = "there is no such permission here"
             items.append(FoundItem(PROGRAM, "rule", name, file.place(name), ItemState.WITHOUT_EFFECT, why))
             continue
-        table = {str(key): str(action) for key, action in value.items()} if isinstance(value, dict) else str(value)
-        try:
-            rules = rules_from_table({name: table}, "other")
-        except RuleError as error:
-            items.append(FoundItem(PROGRAM, "rule", name, file.place(name), ItemState.WITHOUT_EFFECT, str(error)))
-            continue
+        rules = _table(name, value, file, items)
         for number, rule in enumerate(rules):
             if rule.action is not Action.ALLOW:
                 place = file.place(name)
@@ -102,3 +97,19 @@ def _others(file: ForeignFile) -> Iterator[FoundItem]:
         if key not in {*_READ_ELSEWHERE, "instructions", "permission"}:
             why = _INSTEAD.get(key, "")
             yield FoundItem(PROGRAM, "setting", key, file.place(key), ItemState.WITHOUT_EFFECT, why)
+
+
+def _table(name: str, value: object, file: ForeignFile, items: list[FoundItem]) -> list[Rule]:
+    """Return the rules of one permission; rows that are wrong are named, and take no other along."""
+    rules: list[Rule] = []
+    for pattern, action in value.items() if isinstance(value, dict) else [("*", value)]:
+        try:
+            rules += rules_from_table({name: {pattern: str(action)}}, "other")
+        except RuleError as error:
+            items.append(FoundItem(PROGRAM, "rule", name, file.place(name), ItemState.WITHOUT_EFFECT, str(error)))
+    # The catch-all pattern comes first, so that others overrule it.
+    return sorted(rules, key=_is_narrow)
+
+
+def _is_narrow(rule: Rule) -> bool:
+    return rule.pattern != "*"
