@@ -13,6 +13,7 @@ from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, decide
 from tui_agent.agent.programs.hooks import foreign_hooks
 from tui_agent.agent.programs.inventory import read_programs
+from tui_agent.agent.programs.tool_rules import allowed_tools
 from tui_agent.foreign_servers import servers_of_project, servers_of_user
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.places import LeftOut
@@ -216,3 +217,10 @@ def test_a_wrong_row_of_opencodes_table_takes_no_other_along(tmp_path: Path) -> 
 def test_a_long_name_of_an_import_is_told_in_one_short_line(tmp_path: Path) -> None:
     write(tmp_path / "project/CLAUDE.md", f"@{'a/' * 3_000}x.md")
     assert len(loaded(tmp_path).problems[0]) < 200
+
+
+@pytest.mark.parametrize("piece", ["WebFetch(x)", "Read(a\\)", f"Edit({'*a' * 20})"])
+def test_a_list_of_tools_leaves_out_a_piece_that_means_nothing(piece: str) -> None:
+    found = allowed_tools(f"Grep, {piece}", "other", own=False)
+    assert found.names == ("grep",)
+    assert "left out" in found.problems[0]

@@ -153,7 +153,7 @@ def allowed_tools(value: object, source: Source, *, own: bool, anchor: Anchor | 
     ``own``: our own files may have globs (``github_*``). A list in which nothing is known allows nothing.
     """
     names: dict[str, None] = {}
-    limits: dict[Permission, list[RulePiece]] = {}
+    limits: dict[Permission, list[str]] = {}
     whole: set[Permission] = set()
     problems: list[str] = []
     for text in split_list(value):
@@ -163,7 +163,9 @@ def allowed_tools(value: object, source: Source, *, own: bool, anchor: Anchor | 
         try:
             piece = parse_piece(text)
             if piece.what:
-                limits.setdefault(_permission_of(piece), []).append(piece)
+                permission = _permission_of(piece)
+                kept = tuple(_patterns(piece, permission, anchor or Anchor()))
+                limits.setdefault(permission, []).extend(kept)
             elif piece.permission is not None:
                 whole.add(piece.permission)
             names[piece.tool] = None
@@ -172,11 +174,7 @@ def allowed_tools(value: object, source: Source, *, own: bool, anchor: Anchor | 
                 names[text.lower()] = None  # a server's tool, or one of a tool file
             else:
                 problems.append(f"tools: {error}; left out")
-    rules = [
-        _limited(permission, pieces, source, anchor or Anchor())
-        for permission, pieces in limits.items()
-        if permission not in whole
-    ]
+    rules = [_limited(permission, kept, source) for permission, kept in limits.items() if permission not in whole]
     return ToolList(tuple(names), tuple(rules), tuple(problems))
 
 
@@ -197,10 +195,9 @@ def denied_tools(value: object, source: Source, *, anchor: Anchor | None = None)
     return ToolList(tuple(names), tuple(rules), tuple(problems))
 
 
-def _limited(permission: Permission, pieces: Sequence[RulePiece], source: Source, anchor: Anchor) -> Rule:
-    """Return the rule that denies everything of a permission but what some pieces name."""
-    kept = tuple(pattern for piece in pieces for pattern in _patterns(piece, permission, anchor))
-    return Rule(permission.value, "*", Action.DENY, source, _syntax_of(permission), unless=kept)
+def _limited(permission: Permission, kept: Sequence[str], source: Source) -> Rule:
+    """Return the rule that denies everything of a permission but what some patterns name."""
+    return Rule(permission.value, "*", Action.DENY, source, _syntax_of(permission), unless=tuple(kept))
 
 
 def _permission_of(piece: RulePiece) -> Permission:
