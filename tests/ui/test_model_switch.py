@@ -15,6 +15,7 @@ from tui_agent.app.model_commands import use_model
 from tui_agent.app.services import ModelRow
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import CacheSettings, ContextSettings
+from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import CompactionEntry, EffortChangeEntry, Usage
 from tui_agent.ui.screens.dialogs import ChoiceScreen
@@ -28,7 +29,7 @@ def a_stage(tmp_path: Path, *, small: int = 8_192, broken: bool = False) -> Real
 
     def script(request: ModelRequest) -> Reply:
         if not request.tools or "<length>" in request.messages[-1].text:
-            return Reply("") if broken else Reply(SUMMARY)
+            return Reply(error=ModelError(ErrorKind.NETWORK, "Nothing answers.")) if broken else Reply(SUMMARY)
         return Reply(TALK, usage=None)
 
     stage = real_stage(tmp_path, script)

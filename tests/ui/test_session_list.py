@@ -192,8 +192,9 @@ async def test_import_tells_what_came(tmp_path: Path, stage: Stage) -> None:
     path.rename(tmp_path / "some" / "in.jsonl")
     async with stage.run() as pilot:
         await stage.main.controller.run("import", "some/in.jsonl")
-        opens = f"as {session.id[-8:]}. /sessions {session.id[-8:]} opens it."
+        opens = f"/sessions {session.id[-8:]} opens it."
         await until(lambda: opens in stage.main.notice.message, pilot)
+        assert f"as {session.id[-8:]}." in stage.main.notice.message
         await stage.main.controller.run("import", "some")
         await until(lambda: "bad ␛[2J.jsonl" in screen_text(stage), pilot)
         assert "1 already here, 1 could not be read." in stage.main.notice.message

@@ -15,6 +15,8 @@ from tui_agent.model.waits import retry_after, spoken
 Cause = Literal["refused", "unresolved", "certificate", "connect_timeout", "timeout", "stalled", "closed", "broken"]
 """Why a connection failed, when it did."""
 
+_SAYS_NOTHING = {"", "{}", "[]", "null"}
+"""Bodies of errors without a word."""
 DETAIL_LENGTH = 300
 """Characters of a provider's own words that a message repeats."""
 
@@ -286,7 +288,7 @@ def _message(kind: ErrorKind, body: ErrorBody, status: int | None, wait: float |
 
 def _detail(text: str) -> str:
     line = " ".join(text.split())
-    if not line:
+    if line in _SAYS_NOTHING:
         return ""
     if len(line) > DETAIL_LENGTH:
         line = f"{line[:DETAIL_LENGTH]}…"

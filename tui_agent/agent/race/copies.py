@@ -39,6 +39,8 @@ _FICLONE = 0x40049409
 """Linux's request to share the blocks of one file with another."""
 _LOCK = "lock"
 """In a race's directory, the file that its program has locked."""
+_REMOVAL_SECONDS = 2.0
+_PAUSE_SECONDS = 0.02
 _SECONDS_TO_CLAIM = 10
 _WORKERS = 4
 _BATCH = 200
@@ -175,8 +177,15 @@ def remove_left(path: Path) -> bool:
 
 
 def remove_home(home: Path) -> None:
-    """Remove the directory of a race with its copies; directories that may not be written to are no hindrance."""
+    """Remove the directory of a race with its copies; directories that may not be written to are no hindrance.
+
+    A view that was being laid out for a runner's command may still add to it, so it is tried again for a moment.
+    """
+    until = time.monotonic() + _REMOVAL_SECONDS
     remove_tree(home)
+    while is_there(home) and time.monotonic() < until:
+        time.sleep(_PAUSE_SECONDS)
+        remove_tree(home)
 
 
 class _Walk:
