@@ -161,7 +161,7 @@ EXCHANGES = """
 import ctypes, os, random, stat
 libc = ctypes.CDLL(None)
 os.chdir("dist")
-up = ["../../../.ssh", "../../../.claude", "../../..", "/", "../../../.ssh/id_rsa", "/dev/null"]
+up = ["../../../.ssh", "../../../.claude", "../../..", "/", "../../../.ssh/id_rsa", "/etc/hostname"]
 names = [f"{place}{name}" for place in ("", "a/", "a/b/") for name in "abcdef"]
 def exchange(one, other): libc.renameat2(-100, one.encode(), -100, other.encode(), random.choice([0, 1, 2, 4]))
 def link(one, _other): os.symlink(random.choice(up), one)

@@ -539,3 +539,10 @@ async def test_two_commands_beside_each_other_have_layers_of_their_own(project: 
     )
     assert one.output == "one\n"
     assert two.output.startswith("text\n")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can change a device's permissions")
+async def test_a_device_has_its_permissions_back_after_a_command_of_root(box: Contained) -> None:
+    before = Path("/dev/full").lstat().st_mode
+    await box.run("chmod 640 /dev/full; chmod 600 /dev/random")
+    assert Path("/dev/full").lstat().st_mode == before

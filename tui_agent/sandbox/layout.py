@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.lazy import dataclass
+from tui_agent.sandbox.devices import DEVICES
 
 KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 """Where root, without any capability, changes settings of the kernel."""
@@ -225,7 +226,6 @@ def seatbelt_profile(layout: Layout, port: int = 0) -> str:
 MIN_LANDLOCK = 3
 """Before this version files could be emptied that may not be written to."""
 
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 _OF_KERNEL = (
     "cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems", "cmdline", "diskstats", "vmstat",
     "swaps", "devices", "partitions", "interrupts", "crypto", "sys", "self",
@@ -251,7 +251,7 @@ def landlock_grants(layout: Layout) -> list[tuple[str, str]]:
     Each is a path and the right to it and everything below: ``list``, ``read`` or ``write``.
     """
     mounts = layout.ordered()
-    found: list[tuple[str, str]] = [(name, "write") for name in _DEVICES if Path(name).exists()]
+    found: list[tuple[str, str]] = [(name, "write") for name in DEVICES if Path(name).exists()]
     found += [(f"/proc/{name}", "read") for name in _OF_KERNEL if Path(f"/proc/{name}").exists()]
     for mount in mounts:
         if mount.put is MountKind.PRIVATE:

@@ -33,6 +33,7 @@ from tui_agent.path_checks import is_directory
 from tui_agent.processes.environment_table import without_left_out
 from tui_agent.processes.freezing import frozen
 from tui_agent.sandbox.detection import SandboxState, find_sandbox, system_mounts, why_not
+from tui_agent.sandbox.devices import DevicePermissions
 from tui_agent.sandbox.hosts import PrivateHosts
 from tui_agent.sandbox.judge_program import MAX_NAMES, grants_row
 from tui_agent.sandbox.judging import (
@@ -200,6 +201,7 @@ class Sandbox:
         self._network: SessionNetwork | None = None
         self._network_lock = asyncio.Lock()
         self._judges: dict[tuple[Path, ...], JudgeProcess] = {}
+        self._devices = DevicePermissions()
         self._judging = asyncio.Lock()
         """Held while changes are judged and kept: of two halves of a repository neither is one."""
 
@@ -389,6 +391,7 @@ class Sandbox:
         except JudgeError as error:
             wanted, notes = Grants(), [_UNJUDGED.format(error)]
         finally:
+            self._devices.restore()
             await asyncio.to_thread(self._clear_up, launch)
         notes += [note for note in [_of_unseen(launch.seen)] if note]
         refused = launch.gateway.refused

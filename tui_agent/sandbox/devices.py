@@ -1,0 +1,52 @@
+"""Puts back the permissions of device files that a command changed.
+
+bubblewrap binds the machine's ``/dev/null`` and its like into a view, because a view has no devices of its own. Root
+owns them, so a command of root could change their permissions for the whole machine; other users can't.
+"""
+
+import os
+import stat
+from collections.abc import Mapping
+
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+"""The device files of a view."""
+
+
+class DevicePermissions:
+    """The permissions as they were before the first command; nothing is kept where this is not root's program."""
+
+    def __init__(self, devices: Mapping[str, int] | None = None) -> None:
+        self._known = _permissions() if devices is None else devices
+
+    def restore(self) -> None:
+        """Give each device the permissions it had."""
+        for path, permissions in self._known.items():
+            if _permissions_of(path) != permissions:
+                _give(path, permissions)
+
+
+def _permissions() -> dict[str, int]:
+    if os.getuid() != 0:
+        return {}
+    found = {path: _permissions_of(path) for path in DEVICES}
+    return {path: permissions for path, permissions in found.items() if permissions is not None}
+
+
+def _permissions_of(path: str) -> int | None:
+    """Return the permissions of a device file, None for none there."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return stat.S_IMODE(status.st_mode) if stat.S_ISCHR(status.st_mode) else None
+
+
+def _give(path: str, permissions: int) -> None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return  # no terminal of its own: /dev/tty can't be opened, and nobody could use it either
+    try:
+        os.fchmod(descriptor, permissions)
+    finally:
+        os.close(descriptor)
