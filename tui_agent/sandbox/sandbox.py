@@ -720,8 +720,14 @@ class Sandbox:
         if self._cache is None:
             return None
         place = self._cache / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
-        for name in ("cache", "plan"):
-            (place / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self._copy is None:
+            self._cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            # Without parents: those of a copy go with its race, and nothing may bring them back.
+            for directory in (self._cache, place, place / "cache", place / "plan"):
+                directory.mkdir(exist_ok=True, mode=0o700)
+        except FileNotFoundError:
+            return None
         return place
 
     @property
