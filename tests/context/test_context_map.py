@@ -90,7 +90,10 @@ def test_the_blocks_of_any_path_add_up(path, model, vision, factor):
     counter = TokenCounter(model, Calibration(learnt={"text": factor}))
 
     told = context_map(path, limits, SETTINGS, counter)
-    assert abs(told.estimate - estimate_tokens(path, limits, counter)) <= 1
+    whole = estimate_tokens(path, limits, counter)
+    if told.size.is_known and 0 < told.size.total < whole:
+        whole = told.size.total  # what was measured counts where the estimate is more
+    assert abs(told.estimate - whole) <= 1
     assert all(b.tokens >= 0 and b.hidden >= 0 for b in told.blocks)
 
 
