@@ -47,6 +47,12 @@ WORDS = [
     (Part.SYSTEM, 500, said("System message must be at the beginning. at row 20, column 40", type="server_error")),
     (Part.SYSTEM, 400, said("Unexpected role: developer")),
     (Part.SYSTEM, 400, said("Only user and assistant roles are supported!")),
+    (Part.SYSTEM, 500, said("Only user, tool and assistant roles are supported! at row 20")),
+    (Part.SYSTEM, 400, said("Only `user` and `assistant` roles are supported")),
+    (Part.SYSTEM, None, json.dumps({"base_resp": {"status_code": 2013, "status_msg": "invalid params, invalid message "
+        "role: system"}})),
+    (Part.ROLES, 400, json.dumps({"error_code": 336006, "error_msg": "the role of message with even index in the "
+        "messages must be assistant or function"})),
     # Pictures: the model takes none, or one of them is wrong.
     (Part.PICTURES, 404, said("No endpoints found that support image input", code=404)),
     (Part.PICTURES, 500, said("image input is not supported - hint: if this is unexpected, you may need to provide "
@@ -70,6 +76,16 @@ WORDS = [
     (Part.PICTURE, 413, said("The image data you provided is too large")),
     (Part.PICTURE, 500, said("Failed to load image: cannot identify image file", type="server_error")),
     (Part.PICTURE, 400, said("Invalid base64 data")),
+    (Part.PICTURES, 400, json.dumps({"code": 20041, "message": "The model is not a VLM (Vision Language Model). "
+        "Please use text-only prompts.", "data": None})),
+    (Part.PICTURES, 404, json.dumps({"error": "Only 'text' content type is supported."})),
+    (Part.PICTURES, 400, said("'messages.1' : for 'role:user' the following must be satisfied[('messages.1.content' : "
+        "value must be a string)]")),
+    (Part.PICTURES, 422, json.dumps({"detail": [
+        {"loc": ["body", "messages", 1, "content", "str"], "msg": "Input should be a valid string"},
+        {"loc": ["body", "messages", 1, "content", "list[Content]", 1, "type"], "msg": "Input should be 'text'"}]})),
+    (Part.PICTURES, 400, said("messages.content.type is invalid, allowed values: ['text']", code="1210")),
+    (Part.PICTURE, 500, json.dumps({"error": "failed to process inputs: image: unknown format"})),
     # Tools.
     (Part.TOOL, 400, said("Invalid schema for function 'srv_price': In context=('properties', 'arr'), array schema "
         "missing items.", code="invalid_function_parameters")),
@@ -82,6 +98,8 @@ WORDS = [
     # The rest.
     (Part.CACHE_MARKS, 400, said("messages.0.content.0.text.cache_control: Extra inputs are not permitted")),
     (Part.CACHE_MARKS, 400, said("A maximum of 4 blocks with cache_control may be provided. Found 5.")),
+    (Part.CACHE_MARKS, 400, json.dumps({"message": "You invoked an unsupported model or your request did not allow "
+        "prompt caching."})),
     (Part.CALL_IDS, 400, said("Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum "
         "length 40, but got a string with length 46 instead.", code="string_above_max_length")),
     (Part.CALL_IDS, 400, said("Tool call id was chatcmpl-tool-x but must be a-z, A-Z, 0-9, with a length of 9.")),
@@ -89,11 +107,19 @@ WORDS = [
     (Part.FIELD, 400, said("Unknown parameter: 'stream_options'.")),
     (Part.FIELD, 400, said("Your organization must be verified to generate reasoning summaries.",
         param="reasoning.summary")),
+    (Part.FIELD, 422, json.dumps({"detail": [{"type": "extra_forbidden", "loc": ["body", "stream_options"],
+        "msg": "Extra inputs are not permitted"}]})),
+    (Part.FIELD, 422, json.dumps({"detail": [{"loc": ["body", "stream_options"],
+        "msg": "extra fields not permitted", "type": "value_error.extra"}]})),
+    (Part.FIELD, 400, json.dumps({"status": 400, "error": "Bad Request", "message": "JSON parse error: Unrecognized "
+        'field "stream_options" (class com.x.Req), not marked as ignorable'})),
     (Part.REASONING, 400, said("messages.1.content.0: Invalid `signature` in `thinking` block")),
     (Part.REASONING, 404, said("Item with id 'rs_68c' not found.")),
     (Part.ROOM, 400, said("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]")),
     (Part.ROOM, 400, said("max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for x")),
     (Part.ROOM, 400, said("max_tokens is too large: 32000. This model supports at most 8192 completion tokens.")),
+    (Part.ROOM, 400, json.dumps({"message": "The maximum tokens you requested exceeds the model limit of 4096. "
+        "Try again with a maximum tokens value that is lower than 4096."})),
     (Part.ROOM, 400, said("This model's maximum context length is 4096 tokens. You requested 4420 tokens (3900 in the "
         "messages).")),
 ]  # fmt: skip

@@ -158,7 +158,9 @@ def _inner(data: dict[str, Any]) -> dict[str, Any]:
 def _message_of(data: dict[str, Any], text: str) -> str:
     error = data.get("error")
     if isinstance(error, str):
-        return error
+        # Spring and NestJS name the status there and say what is wrong beside it.
+        said = next((data[key] for key in _WORD_KEYS if data.get(key)), None)
+        return f"{_words(said)} ({error})" if said else error
     inner = _inner(data)
     words = [next((inner[key] for key in _WORD_KEYS if inner.get(key)), data.get("message"))]
     # OpenRouter hides the words of the provider behind it.

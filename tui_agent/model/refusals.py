@@ -72,7 +72,10 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
     ),
     (
         Part.CACHE_MARKS,  # Anthropic, Bedrock and gateways before them
-        LazyPattern(r"cache_control|cache_?point|maximum of \d+ (?:cache )?blocks", re.IGNORECASE),
+        LazyPattern(
+            r"cache_control|cache_?point|(?:allow|support) prompt caching|maximum of \d+ (?:cache )?blocks",
+            re.IGNORECASE,
+        ),
     ),
     (
         Part.TOOL,  # OpenAI; Anthropic; Google; llama.cpp; xAI
@@ -85,13 +88,15 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
         ),
     ),
     (
-        Part.PICTURES,  # OpenRouter; llama.cpp; DeepSeek; OpenAI; vLLM; Ollama
+        Part.PICTURES,  # OpenRouter; llama.cpp; DeepSeek; OpenAI; vLLM; Ollama; SiliconFlow; MLX; Groq; NIM; Zhipu
         LazyPattern(
             r"(?:not|n't|no endpoints found that) support.{0,20}(?:image|vision|picture|multi-?modal)"
             r"|(?:image|vision|multi-?modal)(?:_url)?\W{0,3}(?:inputs?|content)?\W{0,3}"
             r"(?:is|are) (?:not (?:supported|enabled|available|allowed)|only supported by|unsupported)"
             r"|mmproj|unknown variant .?image_url|not a multi-?modal model|image_url is only supported"
-            r"|missing data required for image input|at most 0 image",
+            r"|missing data required for image input|at most 0 image|not a VLM\b|only \W?text\W? content type"
+            r"|\bcontent\W{1,4}(?:value )?must be a string|\bcontent\.str\W+input should be a valid string"
+            r"|\bcontent\S*type\b.{0,20}invalid.{0,20}allowed values\W+text\W+(?:$|\d)",
             re.IGNORECASE | re.DOTALL,
         ),
     ),
@@ -100,7 +105,8 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
         LazyPattern(
             r"(?:process|decode|load|parse|read|identify|open|download|fetch)\w* (?:\w+ ){0,3}(?:image|picture)"
             r"|(?:image|picture)s?\b.{0,80}?(?:exceed|too (?:large|big|small|many)|invalid|corrupt|damaged|unsupported"
-            r"|not (?:valid|supported|a valid)|was specified using|could not|cannot|can't|failed|maximum|max allowed)"
+            r"|unknown format|not (?:valid|supported|a valid)|was specified using|could not|cannot|can't|failed|maximum"
+            r"|max allowed)"
             r"|(?:invalid|unsupported|malformed|corrupt\w*|bad|too many)[ _](?:\w+[ _]){0,2}(?:image|picture)"
             r"|invalid_?image|image_?parse|media_?type|mime_? ?type|invalid base64|base64.{0,30}invalid",
             re.IGNORECASE | re.DOTALL,
@@ -112,18 +118,18 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
             r"(?:system|developer)\W? (?:role|message|prompt|instruction)s?\b.{0,50}?"
             r"(?:not (?:be )?(?:supported|allowed|enabled|permitted)|unsupported|n't|must be (?:at )?the begin)"
             r"|(?:not|n't) support (?:the )?\W?(?:system|developer)\b"
-            r"|(?:unexpected|unknown|invalid|unsupported) role:? ?\W?(?:system|developer)"
+            r"|(?:unexpected|unknown|invalid|unsupported) (?:message )?role:? ?\W?(?:system|developer)"
             r"|role \W?(?:system|developer)\W? .{0,20}(?:not|invalid|unknown|unsupported)"
-            r"|only user(?:,| and) assistant",
+            r"|only \W?user\W?,? (?:\W?tool\W?,? )?(?:and )?\W?assistant",
             re.IGNORECASE | re.DOTALL,
         ),
     ),
     (
-        Part.ROLES,  # Mistral's and Gemma's templates; Mistral; Anthropic; Perplexity; Cohere
+        Part.ROLES,  # Mistral's and Gemma's templates; Mistral; Anthropic; Perplexity; Cohere; Baidu
         LazyPattern(
             r"\balternat(?:e|es|ing)\b|unexpected role \W?(?:user|assistant|tool)\W? after|invalid message order"
             r"|(?:consecutive|multiple|two|successive)\W+(?:\w+\W+)?(?:user|assistant|messages?|roles?|turns?)\b"
-            r".{0,60}(?:not|role|row)|same role",
+            r".{0,60}(?:not|role|row)|same role|role of message with (?:even|odd) index|messages must be an odd number",
             re.IGNORECASE | re.DOTALL,
         ),
     ),
@@ -141,7 +147,7 @@ _EFFORT = LazyPattern(r"reasoning[._]?effort", re.IGNORECASE)
 _VALUES = LazyPattern(r"(?:supported|allowed|invalid|permitted) values?|must be one of|expected one of", re.IGNORECASE)
 """A field is known, but not its value."""
 _ANSWER_LIMIT = LazyPattern(
-    r"max(?:imum)?_?(?:completion|output|new)?_?tokens\b.{0,160}?"
+    r"max(?:imum)?[_ ]?(?:completion|output|new)?[_ ]?tokens\b.{0,160}?"
     r"(?:range|maximum|at most|less than|too (?:large|high|big)|> \d|exceed|<=)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -237,6 +243,7 @@ def _names(text: str, name: str) -> bool:
     if "_" in name or "." in name:
         words = name.split("_")
         camel = words[0] + "".join(word.title() for word in words[1:])
-        return re.search(rf"(?<![\w.])(?:{re.escape(name)}|{re.escape(camel)})(?![\w.]*\w)", text) is not None
+        written = rf"(?:body\.)?(?:{re.escape(name)}|{re.escape(camel)})"
+        return re.search(rf"(?<![\w.]){written}(?![\w.]*\w)", text) is not None
     marked = rf"[\"'`]{name}[\"'`]|(?:parameter|field|argument|property|supplied)s?\W{{1,3}}{name}(?![\w.]*\w)"
     return re.search(marked, text, re.IGNORECASE) is not None
