@@ -97,6 +97,15 @@ async def test_a_whole_answer_is_read_however_it_is_sent(body: bytes, kind: str)
     assert (answer.error, answer.text) == (None, "whole")
 
 
+async def test_half_an_event_at_the_end_is_no_end_of_an_answer() -> None:
+    begun = b'data: {"choices": [{"delta": {"content": "half of"}}]}\n\n'
+
+    answer = await answer_to(begun + b'data: {"choices": [{"delta": {"con')
+
+    assert answer.failure.kind is ErrorKind.NETWORK
+    assert (await answer_to(begun)).text == "half of"
+
+
 async def test_a_web_page_at_the_address_is_told_as_a_wrong_address() -> None:
     error = (await answer_to(b"<html><body>Welcome</body></html>", "text/html")).failure
 

@@ -287,8 +287,9 @@ async def _read(
         events, failed = _fed(reader, decoder.end())
         if events:
             yield events
-        # Half of an event is nothing.
-        if failed is not None and failed.failure.cause != "broken" and not reader.finished:
+        if failed is not None and not reader.finished:
+            if failed.failure.cause == "broken":
+                raise WireFailure(Failure(cause="closed"))  # half of an event: the rest of the answer is missing
             raise failed
     yield reader.end()
     # Read to the end of the body, if it comes at once: the next request then needs no new connection.
