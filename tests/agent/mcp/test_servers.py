@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import stat
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -170,6 +171,32 @@ async def test_without_a_screen_a_server_has_its_time_to_start_and_is_missed_alo
     assert said.message.startswith("The MCP server mute: no answer for 0.2 s. The work goes on without its tools")
     place.hub.check_required()
     await place.hub.aclose()
+
+
+GREETING = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked or asked["method"] == "tools/list":
+        continue
+    answer = {"error": {"code": -32601, "message": "no such method"}}
+    if asked["method"] == "initialize":
+        info = {"name": "shy", "version": "1"}
+        version = asked["params"]["protocolVersion"]
+        answer = {"result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
+"""
+"""A server that greets and then says nothing of its tools."""
+
+
+async def test_the_end_does_not_wait_for_a_server_that_lists_no_tools(tmp_path: Path) -> None:
+    place = Place(tmp_path, Timeouts(settle=None, starts=1_000))
+    place.add("shy", command=sys.executable, args=("-c", GREETING), start=3)
+    await place.hub.settle()
+    assert place.state("shy") is ServerState.STARTING
+    async with asyncio.timeout(20):
+        await place.hub.aclose()
+    assert place.state("shy") is ServerState.STOPPED
 
 
 async def test_a_required_server_that_is_not_there_is_an_error(tmp_path: Path) -> None:

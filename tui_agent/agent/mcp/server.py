@@ -194,8 +194,8 @@ class McpServer:
         self._wake.set()
         if self._task is None:
             return
-        if self._connection is None:
-            self._task.cancel()
+        if self._connection is None or self.state is ServerState.STARTING:
+            self._task.cancel()  # one that doesn't say what it has may never do so
         await asyncio.wait([self._task])
         self._set(ServerState.STOPPED)
 
