@@ -110,6 +110,13 @@ async def test_brackets_are_what_they_say(space: Workspace, pattern: str) -> Non
     assert (await space.call(GREP, pattern="export", glob=pattern)).output == "app/[id]/page.tsx:1: export"
 
 
+async def test_a_directory_named_as_a_wildcard_hides_no_other(space: Workspace) -> None:
+    space.file("**/in.txt", "what is in it\n")
+    space.file("src/a.py", "export\n")
+    assert (await space.call(GLOB, pattern="**/*.py")).output == "src/a.py"
+    assert (await space.call(GLOB, pattern="**/in.txt")).output == "**/in.txt"
+
+
 @pytest.mark.parametrize(
     "name", ["Bild 10\u202fPM.txt", unicodedata.normalize("NFD", "Übung é.txt"), "ﬁle\u00a0１.txt"]
 )
