@@ -51,7 +51,8 @@ class ClaudeSettings:
         for name, value in self.environment.items():
             yield "environment variable", name, value
         for event, groups in self.hooks.items():
-            for command in _commands(groups):
+            for row in hook_rows(groups):
+                command = row.get("command") or row.get("url") or row.get("prompt") or ""
                 yield "hook", event, f"runs {command}"
 
 
@@ -78,10 +79,10 @@ def _texts(value: object) -> Iterator[str]:
     yield from (str(item) for item in value) if isinstance(value, list) else ()
 
 
-def _commands(groups: object) -> Iterator[str]:
-    """Yield what the hooks of an event run."""
+def hook_rows(groups: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the hooks in the groups of an event."""
     for group in groups if isinstance(groups, list) else ():
         hooks = group.get("hooks") if isinstance(group, dict) else None
         for hook in hooks if isinstance(hooks, list) else ():
             if isinstance(hook, dict):
-                yield str(hook.get("command") or hook.get("url") or hook.get("prompt") or "")
+                yield hook

@@ -14,13 +14,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tui_agent.claude_settings import hook_rows
 from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside
 from tui_agent.foreign_file import ForeignFile, read_foreign
-from tui_agent.json_text import as_list
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.places import Kind
+from tui_agent.server_rows import effect_of_server
 
 PLUGINS = "plugins"
 """Their directory in the data directory."""
@@ -76,10 +77,12 @@ class Plugin:
                     yield kind.removesuffix("s"), path.parent.name if kind == "skills" else path.stem
         for file in self.hooks():
             for event, groups in file.section("hooks").items():
-                yield "hook", f"{event}: {'; '.join(_commands(groups))}"
+                runs = [f"runs {row.get('command') or row.get('type')}" for row in hook_rows(groups)]
+                yield "hook", f"{event}: {'; '.join(runs)}"
         for file in self.servers():
             for name, row in file.section("mcpServers").items():
-                yield "MCP server", f"{name}: {_effect(row)}"
+                effect = effect_of_server(row) if isinstance(row, dict) else "cannot be read"
+                yield "MCP server", f"{name}: {effect}"
         for text in self.unused:
             yield "no effect here", text
 
@@ -269,19 +272,3 @@ def _replaced(value: Any, root: Path) -> Any:
     if isinstance(value, list):
         return [_replaced(item, root) for item in value]
     return value.replace(f"${{{ROOT_VARIABLE}}}", str(root)) if isinstance(value, str) else value
-
-
-def _commands(groups: Any) -> Iterator[str]:
-    for group in groups if isinstance(groups, list) else ():
-        hooks = group.get("hooks") if isinstance(group, dict) else None
-        for hook in hooks if isinstance(hooks, list) else ():
-            if isinstance(hook, dict):
-                yield f"runs {hook.get('command') or hook.get('type')}"
-
-
-def _effect(row: Any) -> str:
-    if not isinstance(row, dict):
-        return "cannot be read"
-    if row.get("url"):
-        return f"connects to {row['url']}"
-    return f"runs {' '.join(map(str, [row.get('command', ''), *as_list(row.get('args'))]))}"

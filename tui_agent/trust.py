@@ -20,11 +20,12 @@ from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside, read_inside
 from tui_agent.foreign_file import read_foreign
 from tui_agent.foreign_servers import server_files, servers_of_project
-from tui_agent.json_text import as_list, loads
+from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 from tui_agent.markdown_imports import imports_of, may_import_from_outside
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.places import ACTING, FOLDER, INSTRUCTION_NAMES, LOCAL_INSTRUCTIONS, MAX_DEPTH, PLACES
+from tui_agent.server_rows import effect_of_server
 from tui_agent.text_files.encodings import settings_text, user_text
 
 CONFIG = "config.toml"
@@ -203,7 +204,7 @@ def _foreign_servers(project: Path, path: Path) -> Iterator[TrustItem]:
     shown = path.relative_to(project).as_posix()
     for server in servers_of_project(project, project):
         if server.row is not None and server.place.rsplit(":", 1)[0] == shown:
-            yield TrustItem("MCP server", server.name, _effect_of_server(server.row))
+            yield TrustItem("MCP server", server.name, effect_of_server(server.row))
 
 
 def _settings_items(project: Path, path: Path) -> Iterator[TrustItem]:
@@ -301,13 +302,7 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 def _servers(text: str) -> Iterator[TrustItem]:
     for name, server in loads(text).get("mcpServers", {}).items():
-        yield TrustItem("MCP server", str(name), _effect_of_server(server))
-
-
-def _effect_of_server(row: Mapping[str, Any]) -> str:
-    if url := row.get("url"):
-        return f"connects to {url}"
-    return f"runs {' '.join(map(str, [row.get('command', ''), *as_list(row.get('args'))]))}"
+        yield TrustItem("MCP server", str(name), effect_of_server(server))
 
 
 def _summary(text: str, kind: str) -> str:

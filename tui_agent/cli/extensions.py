@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from tui_agent.agent.hooks.claude_hooks import UnusableHook, claude_hook, hooks_in, settings_of
@@ -74,10 +75,14 @@ def is_trusted(cwd: Path) -> bool:
 
 
 def folders_of(cwd: Path, config: Config) -> Folders:
-    """Return where files that guide the agent are looked for in a directory."""
+    """Return where files that guide the agent are looked for in a directory, those of plugins included."""
+    return replace(folders_without_plugins(cwd, config), plugins=tuple(PluginStore(data_dir() / PLUGINS).plugins()))
+
+
+def folders_without_plugins(cwd: Path, config: Config) -> Folders:
+    """Return the same without plugins, whose files need not be read and digested then."""
     left_out = LeftOut(config.other_programs.leave_out)
-    plugins = tuple(PluginStore(data_dir() / PLUGINS).plugins())
-    return Folders(cwd, find_project(cwd), config_dir(), Path.home(), left_out, plugins)
+    return Folders(cwd, find_project(cwd), config_dir(), Path.home(), left_out)
 
 
 def _wanted(servers: Iterable[ForeignServer], left_out: LeftOut) -> Iterator[ForeignServer]:

@@ -29,7 +29,7 @@ from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.programs.found import ForeignSettings
 from tui_agent.agent.programs.inventory import read_programs
 from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
-from tui_agent.cli.extensions import Extensions, folders_of, state_of_project
+from tui_agent.cli.extensions import Extensions, folders_of, folders_without_plugins, state_of_project
 from tui_agent.cli.logs import start_logging
 from tui_agent.cli.models import LEARNT, catalog_of, choose_model
 from tui_agent.cli.sessions import DATABASE, named_or_last, open_store
@@ -348,14 +348,14 @@ class Wiring:
         """Return what settings of other programs mean in a directory, read now; nothing in the demo's."""
         if cwd.is_relative_to(data_dir() / "demo"):
             return ForeignSettings()
-        return read_programs(self._folders(cwd), trusted=self.trusts(cwd))
+        return read_programs(folders_without_plugins(cwd, self.loaded.config), trusted=self.trusts(cwd))
 
     def _folders(self, cwd: Path) -> Folders:
         return folders_of(cwd, self.loaded.config)
 
     def tool_files_of(self, cwd: Path) -> ToolFiles:
         """Return the tool files that hold in a directory; nothing is read yet."""
-        folders = self._folders(cwd)
+        folders = folders_without_plugins(cwd, self.loaded.config)
 
         def find() -> tuple[list[FoundFile], list[str]]:
             state = self._trust_of(cwd)

@@ -1,0 +1,13 @@
+"""What a row of settings for an MCP server does, in words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tui_agent.json_text import as_list
+
+
+def effect_of_server(row: Mapping[str, Any]) -> str:
+    """Return what a server connects to or runs, for somebody who is asked about it."""
+    if url := row.get("url"):
+        return f"connects to {url}"
+    return f"runs {' '.join(map(str, [row.get('command', ''), *as_list(row.get('args'))]))}"
